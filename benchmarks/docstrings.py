@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from benchmarks.imports import statements
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDERS: Final = ("planner", "models", "dashboards", "benchmarks")
@@ -35,6 +37,7 @@ NAMES: Final = frozenset(
     )
 )
 """Names of variables that say nothing of what they hold: index, result, item, limit, demand and so on do."""
+PRIVATE_NAME: Final = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(NAMES))})(?!\w)")
 VERBS: Final = frozenset((ROOT / "benchmarks" / "verbs.txt").read_text(encoding="utf-8").split())
 """Verbs that first lines begin with, in the imperative."""
 
@@ -73,8 +76,12 @@ def measure(folders: Iterable[str] = FOLDERS) -> Statistics:
     """Return the statistics of all Python files in the folders; properties count as values, not functions."""
     statistics = Statistics()
     for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for node in _definitions(path):
-            _count(statistics, path, node)
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        tree = ast.parse(text)
+        for node in (tree, *statements(tree)):
+            if isinstance(node, Definition):
+                _count(statistics, path, node, lines)
     return statistics
 
 
@@ -82,19 +89,17 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.Module | ast.ClassDef | Function
 
 
-def _definitions(path: Path) -> Iterator[Definition]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, Definition):
-            yield node
+def _count(statistics: Statistics, path: Path, node: Definition, lines: Sequence[str]) -> None:
+    """Add a definition to the statistics.
 
-
-def _count(statistics: Statistics, path: Path, node: Definition) -> None:
+    lines  of its file
+    """
     location = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
     if isinstance(node, Function):
         statistics.functions += 1
-        statistics.private_names += [
-            f"{location}: {node.name}: {name}" for name in sorted(_private_names(node))
-        ]
+        if PRIVATE_NAME.search("\n".join(lines[node.lineno - 1 : node.end_lineno])):
+            names = sorted(_private_names(node))
+            statistics.private_names += [f"{location}: {node.name}: {name}" for name in names]
         if PARTICIPLE.fullmatch(node.name):
             statistics.participles.append(f"{location}: {node.name}")
     text = ast.get_docstring(node)

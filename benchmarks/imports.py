@@ -99,17 +99,28 @@ def import_share(files: Mapping[str, Path]) -> float:
     for path in files.values():
         text = path.read_text(encoding="utf-8")
         total += text.count("\n")
-        statements = (
-            node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)
+        imports = (
+            node for node in statements(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)
         )
-        lines += sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in statements)
+        lines += sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports)
     return lines / total if total else 0.0
+
+
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield all statements of a module, those within others too, without a visit of expressions."""
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            pending += getattr(node, field, ())
 
 
 def _imported_modules(name: str, path: Path, files: Mapping[str, Path]) -> Iterator[str]:
     """Yield the modules of `files` that the imports of a module name."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in files)
         elif isinstance(node, ast.ImportFrom):

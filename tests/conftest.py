@@ -13,6 +13,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.kernel_comparison import KernelComparison
 
+# whatever is imported and collected stays until the end: no garbage collection looks through it before
+gc.disable()
+
 # the same examples every time, so that a red run is red for a reason; HYPOTHESIS_PROFILE=deep looks further
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=30, database=None)
 settings.register_profile(
@@ -48,6 +51,7 @@ def pytest_collection_finish() -> None:
     """Keep what stays until the end, such as thousands of tests, from each later garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _minutes(item: pytest.Item) -> float:

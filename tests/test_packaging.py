@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
+from benchmarks.imports import statements
 from planner.extras import USERS_EXTRAS
 from tests.commercial_solvers import PACKAGES
 
@@ -245,7 +246,7 @@ main()
 def imported_packages(path: Path) -> set[str]:
     """Return the top-level modules that a file imports, wherever in it."""
     result = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             result |= {name.name.partition(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:

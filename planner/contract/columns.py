@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -67,6 +67,7 @@ class ColumnMatch:
     form     "rows", or how else the file has them: a "matrix", or "columns" for the names of a time series
     assumed  what is taken for granted of units
     doubts   what ignored columns would need, which is not modelled
+    find_faults  returns the errors of names; most matches are compared only, and need none
     """
 
     where: str
@@ -79,9 +80,14 @@ class ColumnMatch:
     several: Mapping[str, Sequence[str]] = field(default_factory=dict)
     backward: Mapping[str, tuple[str, Fraction]] = field(default_factory=dict)
     form: Literal["rows", "matrix", "columns"] = "rows"
-    faults: Sequence[str] = ()
     assumed: Sequence[str] = ()
     doubts: Sequence[str] = ()
+    find_faults: Callable[[], Sequence[str]] = field(default=tuple, repr=False, compare=False)
+
+    @cached_property
+    def faults(self) -> Sequence[str]:
+        """Errors of missing, ambiguous and misspelled names."""
+        return self.find_faults()
 
     @property
     def is_exact(self) -> bool:
@@ -139,24 +145,27 @@ def match_columns(
     opposite = [name for name, _ in backward.values()]
     unused = [name for name in _unmatched(remaining, matches) if name not in opposite]
     missing = [ours for ours in table.columns if ours not in matches]
-    lacks = _missing_faults(table, missing, _unmentioned(unused, unclear), names, where, unclear, advise)
-    faults = [
-        *_ignored_faults(ignored, names, where),
-        *not_there,
-        *unclear,
-        *_repeated_faults(matches, where, advise),
-        *lacks,
-        *_address_faults(table, missing, unused, where),
-        *_time_faults(table, missing, unused, where),
-        *_mapping_advice(table, missing, lacks, where, advise),
-    ]
-    faults += _typo_faults(_unmentioned(_without_reasons(table, unused), faults), missing, where)
+
+    def find_faults() -> list[str]:
+        lacks = _missing_faults(table, missing, _unmentioned(unused, unclear), names, where, unclear, advise)
+        faults = [
+            *_ignored_faults(ignored, names, where),
+            *not_there,
+            *unclear,
+            *_repeated_faults(matches, where, advise),
+            *lacks,
+            *_address_faults(table, missing, unused, where),
+            *_time_faults(table, missing, unused, where),
+            *_mapping_advice(table, missing, lacks, where, advise),
+        ]
+        return faults + _typo_faults(_unmentioned(_without_reasons(table, unused), faults), missing, where)
+
     match = _column_match(table, matches, where)
     return replace(
         match,
         ignored=[*unused, *(name for name in names if name not in remaining)],
         backward=backward,
-        faults=faults,
+        find_faults=find_faults,
         assumed=[*said, *match.assumed],
         doubts=_name_not_modelled(table, unused),
     )
@@ -362,10 +371,8 @@ def _find_columns(table: Table, remaining: Sequence[str], matches: Found, where:
     exact = [name for name in free if name in table.columns and name not in mapped]
     matches |= {name: {name: Fraction(1)} for name in exact}
     others = [name for name in free if name not in matches]
-    own_stems = {ours: frozenset({plain(unit_of(ours)[0])}) for ours in table.columns}
-    usual = {ours: frozenset(map(plain, other_names(table, ours))) for ours in table.columns}
-    unclear = _match_by_stem(table, others, matches, where, own_stems, mapped)
-    unclear += _match_by_stem(table, others, matches, where, usual, set(matches))
+    unclear = _match_by_stem(table, others, matches, where, mapped, by_other_names=False)
+    unclear += _match_by_stem(table, others, matches, where, set(matches), by_other_names=True)
     _find_other_names(table, _unmatched(others, matches), matches)
     for ours, name in match_ends(table.columns, others, matches).items():
         matches[ours] = {name: Fraction(1)}
@@ -378,17 +385,21 @@ def _match_by_stem(
     others: Sequence[str],
     matches: Found,
     where: str,
-    stems: Mapping[str, Collection[str]],
     settled: Collection[str],
+    *,
+    by_other_names: bool,
 ) -> list[str]:
     """Add the columns with a stem of ours as their name without unit; return the ambiguous ones.
 
-    settled  our names that get no further column
+    settled         our names that get no further column
+    by_other_names  whether the stems are those of the names that other tools give to our columns
     """
     unclear = []
     for name in _unmatched(others, matches):
-        match, lines = _find_column(table, name, stems, where)
-        unclear += lines
+        find = _find_short_name if len(name) <= LONGEST_NAME else _find_column
+        match, readings = find(table, name, by_other_names)
+        if readings:
+            unclear.append(f"{where}: column '{shorten_name(name)}' is in {readings}: write which, by case")
         if match is not None and match[0] not in settled:
             matches.setdefault(match[0], {})[name] = match[1]
     return unclear
@@ -457,56 +468,64 @@ def _binary_factor(stated_unit: Unit, unit: Unit) -> Fraction | None:
     return Fraction(1024) ** steps if steps else None
 
 
-def _find_column(
-    table: Table, name: str, stems_of: Mapping[str, Collection[str]], where: str
-) -> tuple[tuple[str, Fraction] | None, list[str]]:
-    """Return the column of ours that a name is without case, punctuation and unit, and why it is unclear.
+ColumnOfName = tuple[tuple[str, Fraction] | None, str]
+"""Our column of a given name and the factor to its unit, or the units that the name may be in."""
 
-    stems_of  names without unit, case and punctuation, by our name
+
+def _find_column(table: Table, name: str, by_other_names: bool) -> ColumnOfName:
+    """Return the column of ours that a name is without case, punctuation and unit, or why it is unclear.
+
+    by_other_names  whether to compare it with the names that other tools give to our columns
     """
     in_words = name.replace("%", " percent ")
     spellings = {plain(name), plain(in_words), plain(without_currency(name))}
-    by_name = _columns_by_plain_name(tuple(table.columns))
+    by_name = _columns_by_plain_name(table)
     same = [ours for spelling in spellings for ours in by_name.get(spelling, ())]
     if len(same) == 1:
         # the case of letters may tell another unit: `Capacity (MBps)` is in bytes
         factor = _percent_factor(table, same[0], in_words) * _mapped_factor(table, same[0], name)
-        return (same[0], factor), []
+        return (same[0], factor), ""
     if plain(in_words).endswith("percent"):
         shares = by_name.get(plain(in_words).removesuffix("percent"), ())
         if len(shares) == 1 and table.columns[shares[0]].share:
-            return (shares[0], Fraction(1, 100)), []
-    return _find_column_in_unit(table, name, stems_of, where)
+            return (shares[0], Fraction(1, 100)), ""
+    return _find_column_in_unit(table, name, by_other_names)
 
 
-def _find_column_in_unit(
-    table: Table, name: str, stems_of: Mapping[str, Collection[str]], where: str
-) -> tuple[tuple[str, Fraction] | None, list[str]]:
+_find_short_name = lru_cache(maxsize=20_000)(_find_column)
+"""`_find_column` for names of up to LONGEST_NAME letters, which are compared with a table again and again."""
+
+
+def _find_column_in_unit(table: Table, name: str, by_other_names: bool) -> ColumnOfName:
     """Return the first column of ours that a name is in another unit, as `_find_column` does."""
-    for ours, stem, unit in _columns_in_units(tuple(table.columns)):
-        fitting = _fitting_units(name, stem, unit, stems_of[ours])
+    for ours, stem, unit, stems in _columns_in_units(table, by_other_names):
+        fitting = _fitting_units(name, stem, unit, stems)
         if len(fitting) > 1:
-            readings = " or ".join(candidate.symbol for candidate in fitting)
-            return None, [f"{where}: column '{shorten_name(name)}' is in {readings}: write which, by case"]
+            return None, " or ".join(candidate.symbol for candidate in fitting)
         if fitting:
-            return (ours, _factor(table, ours, fitting[0], unit)), []
-    return None, []
+            return (ours, _factor(table, ours, fitting[0], unit)), ""
+    return None, ""
 
 
 @lru_cache(maxsize=1_000)
-def _columns_by_plain_name(columns: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return names of columns by these names without case and punctuation."""
+def _columns_by_plain_name(table: Table) -> dict[str, list[str]]:
+    """Return our names of columns by these names without case and punctuation."""
     by_name: dict[str, list[str]] = {}
-    for ours in columns:
+    for ours in table.columns:
         by_name.setdefault(plain(ours), []).append(ours)
     return by_name
 
 
 @lru_cache(maxsize=1_000)
-def _columns_in_units(columns: tuple[str, ...]) -> list[tuple[str, str, Unit]]:
-    """Return the columns with a unit and a word beside it, each with both."""
-    split = [(ours, *unit_of(ours)) for ours in columns]
-    return [(ours, stem, unit) for ours, stem, unit in split if stem and unit is not None]
+def _columns_in_units(table: Table, by_other_names: bool) -> list[tuple[str, str, Unit, frozenset[str]]]:
+    """Return the columns with a unit and a word beside it, each with both and the stems to compare."""
+    listed = []
+    for ours in table.columns:
+        stem, unit = unit_of(ours)
+        stems = frozenset(map(plain, other_names(table, ours) if by_other_names else [stem]))
+        if stem and unit is not None and stems:
+            listed.append((ours, stem, unit, stems))
+    return listed
 
 
 def _fitting_units(name: str, stem: str, unit: Unit, stems: Collection[str]) -> list[Unit]:
@@ -515,8 +534,6 @@ def _fitting_units(name: str, stem: str, unit: Unit, stems: Collection[str]) -> 
     stem, unit  of our column
     stems       names of our column without unit, case and punctuation
     """
-    if not stems:
-        return []
     for given_stem, units in (*split_unit(name), *split_prefix(name, unit.dimension)):
         fitting = select_dimension(units, unit.dimension)
         if fitting and plain(given_stem) in stems and is_per_unit(given_stem) == is_per_unit(stem):
@@ -537,14 +554,21 @@ def _percent_factor(table: Table, ours: str, name: str) -> Fraction:
 
 def _find_other_names(table: Table, others: Sequence[str], matches: Found) -> None:
     """Add columns without a unit by the names that other tools give to those that are not found."""
-    for ours in table.columns:
-        if ours in matches or unit_of(ours)[1] is not None:
-            continue
-        synonyms = {plain(name) for name in other_names(table, ours)}
-        if table.columns[ours].kind != "number":
-            synonyms.add(plain(ours))
-        if names := [name for name in others if _spellings(name) & synonyms]:
+    spellings = {name: _spellings(name) for name in others}
+    for ours, synonyms in _names_without_unit(table):
+        if ours not in matches and (names := [name for name in others if spellings[name] & synonyms]):
             matches[ours] = {name: Fraction(1) for name in names}
+
+
+@lru_cache(maxsize=1_000)
+def _names_without_unit(table: Table) -> list[tuple[str, frozenset[str]]]:
+    """Return the columns without a unit, each with its names elsewhere, without case and punctuation."""
+    listed = []
+    for ours, column in table.columns.items():
+        if unit_of(ours)[1] is None:
+            own = () if column.kind == "number" else (ours,)
+            listed.append((ours, frozenset(map(plain, (*other_names(table, ours), *own)))))
+    return listed
 
 
 def _spellings(name: str) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from planner.contract.units import plain, unit_of
@@ -81,6 +82,7 @@ OTHER_NAMES: Final[Mapping[tuple[str, str], Sequence[str]]] = {
 """Other names of the columns of a stem and a dimension."""
 
 
+@lru_cache(maxsize=10_000)
 def other_names(table: Table, ours: str) -> Sequence[str]:
     """Return the names, without unit, that other tools give to one of our columns.
 
@@ -138,12 +140,18 @@ def is_mentioned(table: Table, others: Iterable[Table], name: str) -> bool:
 def _last_mention(table: Table, words: Sequence[str]) -> int:
     """Return the index of the last word of the last name of a table among words; -1 for none."""
     last = -1
-    for name in (table.name, *table.other_names):
-        expected = [_singular(word) for word in WORDS.findall(name.replace("_", " "))]
+    for expected in _words_of_names(table):
         for end in range(len(expected), len(words) + 1):
             if expected and words[end - len(expected) : end] == expected:
                 last = max(last, end - 1)
     return last
+
+
+@lru_cache(maxsize=1_000)
+def _words_of_names(table: Table) -> list[list[str]]:
+    """Return the words, without a plural s, of each name of a table."""
+    names = (table.name, *table.other_names)
+    return [[_singular(word) for word in WORDS.findall(name.replace("_", " "))] for name in names]
 
 
 def is_called(table: Table, name: str) -> bool:

@@ -188,7 +188,7 @@ def number(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)  # equal is the same: functions of tables keep results by it
 class Table:
     """One table of a system: its name, the meaning of a row, and its columns with their rules.
 

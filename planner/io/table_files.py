@@ -392,7 +392,7 @@ def resolve_open_columns(table: Table, file: TableFile) -> RawTable | None:
         missing = [ours for ours in table.columns if ours not in match.names]
         bare = find_bare_columns(table, missing, match.ignored)
         guess = {} if set(table.required_columns) & set(bare) else guess_column(table, match)
-        if not bare and not guess:
+        if (not bare and not guess) or not set(table.required_columns) <= {*match.names, *bare, *guess}:
             continue
         raw = _try_columns(table, file, {**bare, **guess})
         if raw is None:

@@ -53,9 +53,9 @@ def cheapest_with_penalty(problem: Geostore) -> float:
     return float(best)
 
 
-@pytest.mark.parametrize(("seed", "share"), [(0, 0.5), (1, 0.8), (3, 0.2)])
-def test_cost_and_bound_enclose_the_brute_force(seed: int, share: float) -> None:
-    problem = limited(store(seed, regions=3, groups=2, users=2, limit_ms=None), share)
+@pytest.mark.parametrize(("seed", "share", "users"), [(0, 0.5, 2), (1, 0.8, 1), (3, 0.2, 1)])
+def test_cost_and_bound_enclose_the_brute_force(seed: int, share: float, users: int) -> None:
+    problem = limited(store(seed, regions=3, groups=2, users=users, limit_ms=None), share)
     decision = optimum.place(problem, options=EXACT)
     expected = cheapest_with_penalty(problem)
     assert decision.proof.metric == "penalized_usd"

@@ -16,9 +16,9 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, measure
 from planner_models.traffic.designs.failure_robust import ffc
-from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import plan
 from planner_models.traffic.problem import generators
+from tests.models.traffic.bounds import optimum_bound
 from tests.models.traffic.networks import both_ways, network, problems
 from tests.models.traffic.restricted_networks import draw_network
 
@@ -80,10 +80,8 @@ def run_design(problem: Traffic, design: Design, **parameters: Any) -> Any:
 @given(problem=problems(max_nodes=5))
 def test_no_design_beats_the_proven_bound(problem: Traffic, design: Design) -> None:
     """Nor violates what it guarantees: `evaluate` checks plan, claim and own bound."""
-    bound = optimum.route(problem, objective="concurrent").proof.bound
-    upper = optimum.route(problem, objective="total").proof.bound
-    assert bound is not None
-    assert upper is not None
+    bound = optimum_bound(problem, objective="concurrent")
+    upper = optimum_bound(problem, objective="total")
     run = run_design(problem, design)
     assert run.plan is not None
     concurrent = run.metrics["concurrent_flow"]  # none where all is shed
@@ -98,8 +96,7 @@ def test_no_design_beats_the_proven_bound(problem: Traffic, design: Design) -> N
 def test_elastic_rates_fit_every_link(problem: Traffic, design: Design, rates: str) -> None:
     run = run_design(problem, design, rates=rates)
     assert "capacity" not in set(run.violations.frame["limit"])
-    upper = optimum.route(problem, objective="total").proof.bound
-    assert upper is not None
+    upper = optimum_bound(problem, objective="total")
     assert run.metrics["delivered_mbps"] <= upper * (1 + 1e-5)
 
 

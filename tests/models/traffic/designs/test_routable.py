@@ -17,6 +17,7 @@ from planner_models.traffic import SYSTEM, Traffic, measure
 from planner_models.traffic.designs import hedera
 from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem.adjustments import adjust
+from tests.models.traffic.bounds import optimum_bound
 from tests.models.traffic.networks import both_ways, network, problems
 
 FAST: dict[str, dict[str, Any]] = {"weights": {"evaluations": 50}, "hedera_annealing": {"iterations": 5}}
@@ -68,8 +69,7 @@ def test_every_design_has_a_plan_under_any_overload(problem: Traffic, design: De
     run = run_design(scarce, design)
     total = sum(run.metrics[name] for name in ("delivered_mbps", "lost_mbps", "shed_mbps"))
     assert total == pytest.approx(run.metrics["offered_mbps"])
-    upper = optimum.route(scarce).proof.bound
-    assert upper is not None
+    upper = optimum_bound(scarce)
     assert run.metrics["delivered_mbps"] <= upper * (1 + 1e-6)
 
 
