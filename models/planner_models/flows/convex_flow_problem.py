@@ -95,6 +95,8 @@ def measure_prices(problem: ConvexFlowProblem, price: Floats) -> Prices:
 
 def _distances(graph: Graph, parent: Ints32, price: Floats) -> Floats:
     """Return the length of the path from each node on each tree, (T, N); 0 without one."""
+    if not len(price):
+        return np.zeros((len(parent), graph.nodes))
     rows = np.arange(len(parent))[:, None]
     ahead = np.where(parent >= 0, graph.head[parent], np.arange(graph.nodes))
     length = np.where(parent >= 0, price[parent], 0.0)

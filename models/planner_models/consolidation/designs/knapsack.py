@@ -30,7 +30,7 @@ def fill_table(table: Floats, shape: Ints, sizes: Ints, values: Floats) -> None:
 @run_small_in_python(max_elements=4_000, max_s=0.3)
 @kernel_without_allocation
 def _fill(table: Floats, shape: Ints, stride: Ints, state: Ints, sizes: Ints, values: Floats) -> None:
-    """Fill a table, with the (D,) strides of its axes and room for the digits of a state."""
+    """Fill a table, with the (D,) strides of its axes and an array for the digits of a state."""
     dimensions = len(shape)
     width = shape[dimensions - 1]
     for item in range(len(values)):

@@ -16,7 +16,7 @@ from planner_models.membership.plan.plan import MembershipPlan
 from planner_models.membership.problem.problem import Membership, Service
 
 SCOPE: Final = "plans with as many members"
-"""What the bound covers: plans with no more members than a service asks for, or has today."""
+"""What the bound covers: plans with no more members than a service asks for, needs for its faults, or has."""
 
 
 def bound_all(problem: Membership) -> Decision[MembershipPlan]:
@@ -24,7 +24,8 @@ def bound_all(problem: Membership) -> Decision[MembershipPlan]:
 
     Failures are known as they happen. A service is down while none of its members is up, and while another
     one takes over from a leader at the leaf that fails least. Members are where they are least often all
-    down, as many as the service asks for, or has today. Managers, detection and quorums take no time.
+    down, as many as the service asks for, needs for its faults, or has today. Managers, detection and quorums
+    take no time.
     """
     allowed = (problem.tree.capacity > 0) & ~problem.is_lost
     bounds, reasons = [], []
@@ -44,7 +45,7 @@ def _bound_service(problem: Membership, service: Service, allowed: Bools) -> flo
     """Return the bound on the seconds down of a service in a month, or the reason why it has no plan."""
     hosts = int(problem.tree.capacity[allowed].sum())
     current, _, _ = current_counts(problem, service)
-    size = min(max(service.size, sum(current.values())), hosts)
+    size = min(max(service.size, service.pair, sum(current.values())), hosts)
     if size == 0:
         return lack_of_hosts(hosts, service.size)
     sites = len(problem.sites)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,3 +140,12 @@ def test_a_time_limit_ends_the_rounds_of_a_reaction(name: str) -> None:
     assert decision.plan is not None
     assert not len(check(problem, decision.plan).of_limits(decision.guarantees))
     assert decision.plan.rounds is None or len(decision.plan.rounds) < 400
+
+
+def test_a_network_without_links_that_are_up_serves_clients_in_place() -> None:
+    problem = generators.small()
+    down = replace(problem, links=problem.links.assign(capacity_mbps=0.0))
+    decision = joint.plan(down)
+    assert decision.plan is not None
+    assert not len(check(down, decision.plan))
+    assert (measure(down, decision.plan, None)["unserved_mbps"] or 0.0) > 0

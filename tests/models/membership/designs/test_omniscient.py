@@ -70,3 +70,15 @@ def test_old_noisy_and_coarse_rates_are_other_rates() -> None:
         assert not np.allclose(observed, rate)
     hosts_only = observe(problem, coarse=2.0).sites
     assert set(hosts_only.loc[hosts_only["fails_per_month"] > 0, "kind"]) == {"host"}
+
+
+def test_the_bound_covers_the_members_that_reports_need() -> None:
+    """One voting member is asked for; with definitive reports, one fault needs two."""
+    problem = small()
+    problem = replace(
+        problem, services=problem.services.assign(faults=1.0, members=1.0, managers=3.0), current=None
+    )
+    bound, leases = bound_all(problem).proof.bound, plan_leases(problem).plan
+    assert bound is not None
+    assert leases is not None
+    assert (measure(problem, leases, None)["down_s_per_month"] or 0.0) >= bound

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from scipy.stats import poisson
 
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner_models.membership.problem.readers.clusters import (
     read_consul,
@@ -164,3 +166,20 @@ def test_etcd_without_status_takes_the_first_member_as_leader(tmp_path: Path) ->
     members = read_etcd(write(tmp_path, "m.json", MEMBERS), None)
     assert [member.leads for member in members] == [False, False]
     assert members[1].hosts == ("fd00::2",)
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "content", "member"),
+    [
+        (lambda path: read_etcd(path, None), "members.json", MEMBERS, "c"),
+        (read_consul, "peers.txt", PEERS, "server-3"),
+        (read_zookeeper, "zoo.cfg", CONFIG, "server.3"),
+    ],
+)
+def test_members_without_a_vote_are_named(
+    tmp_path: Path, read: Callable[[Path], object], name: str, content: object, member: str
+) -> None:
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        read(write(tmp_path, name, content))
+    assert notes == [f"assumed: {name}: members without a vote are left out: '{member}'"]

@@ -155,13 +155,45 @@ class _Reader:
         self.cluster, self._prices = cluster, prices
         self.pods = [pod for pod in cluster.pods if not is_overhead(pod)]
         self.requests = [read_requests(pod, f"{cluster.name}: pod {name_of(pod)}") for pod in self.pods]
-        self.resources = sorted(
-            {name for requests in self.requests for name in requests} - {"cpu", "memory", "ephemeral-storage"}
-        )
-        self._note_pods()
+        self.resources = self._find_resources()
         self.overhead = self._find_overhead()
+        self._leave_out_unplaceable()
+        self.resources = self._find_resources()
+        self._note_pods()
         self.keys, self.shape_of = self._find_shapes()
         self.type_of, self.examples = self._find_types()
+
+    def _find_resources(self) -> list[str]:
+        """Return the names of the other resources that pods ask for."""
+        names = {name for requests in self.requests for name in requests}
+        return sorted(names - {"cpu", "memory", "ephemeral-storage"})
+
+    def _leave_out_unplaceable(self) -> None:
+        """Leave out pods without a node that no node can hold even if it is empty, and say so."""
+        capacities = [(node, self._capacity(node)) for node in self.cluster.nodes]
+        known: dict[tuple[Any, ...], bool] = {}
+        has_node = []
+        for pod, requests in zip(self.pods, self.requests, strict=True):
+            key = (tuple(sorted(requests.items())), _scheduling(pod))
+            if not get(pod, "spec", "nodeName") and key not in known:
+                known[key] = any(
+                    allows_node(pod, node)
+                    and all(requests.get(name, 0.0) <= amounts.get(name, 0.0) for name in self._counted())
+                    for node, amounts in capacities
+                )
+            has_node.append(bool(get(pod, "spec", "nodeName")) or known[key])
+        names = [name_of(pod) for pod, fits in zip(self.pods, has_node, strict=True) if not fits]
+        if names:
+            add_note(
+                f"warning: {counted(len(names), 'pending pods', 'are')} left out, such as '{names[0]}': no "
+                "node can hold such a pod, even if it is empty"
+            )
+        self.requests = [item for item, fits in zip(self.requests, has_node, strict=True) if fits]
+        self.pods = [pod for pod, fits in zip(self.pods, has_node, strict=True) if fits]
+
+    def _counted(self) -> tuple[str, ...]:
+        """Return the names of the resources of nodes that pods take."""
+        return ("cpu", "memory", *self.resources)
 
     def _note_pods(self) -> None:
         empty = [name_of(pod) for pod, requests in zip(self.pods, self.requests, strict=True) if not requests]
@@ -208,7 +240,7 @@ class _Reader:
         where = f"{self.cluster.name}: node {name_of(node)}"
         values = mapping(node, "status", "allocatable") or mapping(node, "status", "capacity")
         values = {PODS: DEFAULT_PODS, **values}
-        names = ("cpu", "memory", PODS, *self.resources)
+        names = (*self._counted(), PODS)
         amounts = {name: read_quantity(values[name], f"{where}: {name}") for name in names if name in values}
         overhead = self.overhead.get(name_of(node), {})
         return {name: max(amount - overhead.get(name, 0.0), 0.0) for name, amount in amounts.items()}
@@ -261,8 +293,7 @@ class _Reader:
         hosts = [name_of(node) for node in self.cluster.nodes]
         drained = [float(bool(get(node, "spec", "unschedulable"))) for node in self.cluster.nodes]
         if any(drained):
-            number = counted(int(sum(drained)), "cordoned nodes")
-            add_note(f"assumed: {number} are to be drained")
+            add_note(f"assumed: {counted(int(sum(drained)), 'cordoned nodes', 'are')} to be drained")
         return {
             "host": hosts,
             "host_type": [self.type_of[host] for host in hosts],

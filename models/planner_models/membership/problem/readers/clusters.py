@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner.io.documents import get, mapping, objects, read_document, read_items
 from planner.io.text_files import read_text, require_file
@@ -42,15 +43,26 @@ def read_etcd(members: Path, status: Path | None) -> list[ClusterMember]:
         raise InputError(
             f"{status.name if status else ''}: the leader {leader} is no member of {members.name}"
         )
+    names = [str(get(row, "name") or get(row, "ID")) for row in rows]
+    _note_without_vote(
+        members, [name for name, row in zip(names, rows, strict=True) if get(row, "isLearner")]
+    )
     return [
         ClusterMember(
-            name=str(get(row, "name") or get(row, "ID")),
+            name=name,
             hosts=tuple(_hosts([*_texts(row, "clientURLs"), *_texts(row, "peerURLs")])),
             leads=str(get(row, "ID")) == leader,
         )
-        for row in rows
+        for name, row in zip(names, rows, strict=True)
         if not get(row, "isLearner")
     ]
+
+
+def _note_without_vote(path: Path, names: Sequence[str]) -> None:
+    """Say which members are left out because they do not vote: learners, observers."""
+    if names:
+        listed = ", ".join(f"'{name}'" for name in names[:3]) + (", ..." if len(names) > 3 else "")
+        add_note(f"assumed: {path.name}: members without a vote are left out: {listed}")
 
 
 def _etcd_leader(status: Path) -> str:
@@ -69,9 +81,11 @@ def read_consul(peers: Path) -> list[ClusterMember]:
     require_file(peers)
     text = read_text(peers)
     rows = _consul_table(text) if not text.lstrip().startswith("{") else _consul_json(peers)
-    voters = [member for member, votes in rows if votes]
+    members = list(rows)
+    voters = [member for member, votes in members if votes]
     if not voters:
         raise InputError(f"{peers.name}: has no voters; write it with: consul operator raft list-peers")
+    _note_without_vote(peers, [member.name for member, votes in members if not votes])
     return voters
 
 
@@ -105,16 +119,19 @@ class Ensemble:
 def read_zookeeper(config: Path) -> Ensemble:
     """Return the servers of a zoo.cfg but its observers; raises InputError where there are none."""
     require_file(config)
-    members, tick_ms, shortest = [], 2_000.0, None
+    members, observers, tick_ms, shortest = [], [], 2_000.0, None
     for line in read_text(config).splitlines():
         server, setting = SERVER.match(line.strip()), SETTING.match(line.strip())
         if server and "observer" not in server.group(2):
             members.append(ClusterMember(name=f"server.{server.group(1)}", hosts=(_host(server.group(2)),)))
+        elif server:
+            observers.append(f"server.{server.group(1)}")
         elif setting and setting.group(1) in ("tickTime", "minSessionTimeout"):
             value = _milliseconds(config, setting.group(1), setting.group(2))
             tick_ms, shortest = (value, shortest) if setting.group(1) == "tickTime" else (tick_ms, value)
     if not members:
         raise InputError(f"{config.name}: has no line server.N=HOST:PORT:PORT")
+    _note_without_vote(config, observers)
     return Ensemble(members=members, timeout_s=(2 * tick_ms if shortest is None else shortest) / 1e3)
 
 

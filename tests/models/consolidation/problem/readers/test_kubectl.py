@@ -295,3 +295,18 @@ def test_fields_that_are_absent_or_null_are_read(tmp_path: Path) -> None:
     plan = patterns.plan(problem).plan
     assert plan is not None
     assert not len(check(problem, plan))
+
+
+@pytest.mark.parametrize(
+    ("requests", "spec"),
+    [({"nvidia.com/gpu": "1"}, {}), ({"cpu": "64"}, {}), ({"cpu": "1"}, {"nodeSelector": {"disk": "fast"}})],
+)
+def test_pending_pods_that_no_node_can_hold_are_left_out_and_named(
+    tmp_path: Path, requests: dict[str, str], spec: dict[str, object]
+) -> None:
+    notes: list[str] = []
+    pending = pod("batch-1", requests, owner=("Job", "batch"), on="", **spec)
+    with observe_notes(notes.append):
+        problem = read(tmp_path, node("n1"), pod("web-1", {"cpu": "1"}), pending)
+    assert len(problem.machines) == 1
+    assert any(note.startswith("warning: 1 pending pod is left out, such as 'batch-1'") for note in notes)
