@@ -22,6 +22,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "coflows/mapreduce": {},
     "coflows/own_data": {},
     "livevideo/figure_4_16": {},
+    "livevideo/last_hop": {},
     "livevideo/session_window": {},
     "livevideo/testbed_failure": {},
     "multicast/own_data": {},

@@ -30,10 +30,10 @@ from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.plan import (
     Streams,
     Trees,
-    build_plan,
     build_waits,
     plan_rows,
     requests_by_arrival,
+    restate,
 )
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.tables import VideoTables
@@ -43,6 +43,8 @@ WINDOW_S: Final = 60.0
 DECISION_PERIOD_S: Final = 10.0  # default age of information of a central controller
 OBJECT_BYTES: Final = NAME + FIGURE  # channel and bitrate
 LINK_BYTES: Final = NAME + FIGURE  # other end of a link and its capacity
+PlannedViewers = dict[tuple[int, str], dict[int, float]]
+"""Viewers by object and group or region, and by edge."""
 ANNOUNCEMENT_PERIOD_S: Final = 1.0  # between two announcements of a cluster (Mukerjee 2018, 4.4.2)
 
 
@@ -244,9 +246,9 @@ def realize(truth: LiveVideo, observed: LiveVideo, plan: Trees) -> Trees:
     served have waited for the age of the controller's information. Decisions of clusters always fit.
     """
     if not isinstance(observed, ControllerView):
-        return replace(plan, unserved=build_plan(truth, *plan_rows(truth, plan)).unserved)
+        return replace(plan, unserved=restate(truth, plan).unserved)
     if is_exact(truth, observed):
-        admitted = build_plan(truth, *plan_rows(truth, plan))  # lists all requests that it does not serve
+        admitted = restate(truth, plan)  # lists all requests that it does not serve
     else:
         admitted = admit_plan(truth, observed, plan)[0].plan()
     if observed.age_s == 0:
@@ -306,9 +308,27 @@ class _PlannedPaths:
         names = truth.clusters["cluster"]
         self.region = {c: regions[name] for c, name in enumerate(names) if name in regions}
         self.served_regions = set(zip(item.tolist(), plan.trees["head"].astype(str), strict=True))
+        self.names: list[str] = names.astype(str).tolist()
+        self.planned = {} if plan.viewers is None else self._count_planned(truth, plan.viewers)
+
+    def _count_planned(self, truth: LiveVideo, viewers: pd.DataFrame) -> PlannedViewers:
+        """Return the planned viewers by edge, of each object and group or region, on a unicast last hop."""
+        planned: PlannedViewers = {}
+        item = truth.object_rows(viewers["channel"], viewers["bitrate_kbps"]).tolist()
+        edge = truth.cluster_rows(viewers["edge"]).tolist()
+        groups, clients = viewers["group"].astype(str).tolist(), viewers["clients"].tolist()
+        for o, name, source, count in zip(item, groups, edge, clients, strict=True):
+            planned.setdefault((o, name), {})[source] = count
+        return planned
+
+    def planned_viewers(self, item: int, group: int) -> dict[int, float]:
+        """Return the planned viewers of a group, or of its region, who are not served yet, by edge."""
+        return self.planned.get((item, self.region.get(group, self.names[group])), {})
 
     def is_planned(self, item: int, group: int) -> bool:
         """Return whether the plan brings an object to a group, or to its region."""
+        if self.streams.problem.is_unicast:
+            return any(self.planned_viewers(item, group).values())
         if group in self.region:
             return (item, self.region[group]) in self.served_regions
         return (item, group) in self.parent
@@ -316,27 +336,48 @@ class _PlannedPaths:
     def links_into(self, item: int, group: int) -> list[int]:
         """Return the links over which a group may receive an object.
 
-        The planned link; for a group in a region, the links from edges that receive it, nearest first.
+        The planned link; for a group in a region, the links from edges that receive it, nearest first. Where
+        the last hop is unicast, the links from edges with planned viewers.
         """
+        if self.streams.problem.is_unicast:
+            edges = self.planned_viewers(item, group)
+            nearest = self.streams.nearest[group]
+            return [link for link in nearest if edges.get(self.streams.tail[link], 0.0) > 0]
         if group not in self.region:
             return [self.parent[item, group]]
         streams = self.streams
-        edges = [(link, streams.tail[link]) for link in streams.nearest[group]]
-        return [link for link, edge in edges if streams.has(item, edge) or (item, edge) in self.parent]
+        tails = [(link, streams.tail[link]) for link in streams.nearest[group]]
+        return [link for link, edge in tails if streams.has(item, edge) or (item, edge) in self.parent]
 
     def send(self, item: int, links: Iterable[int]) -> bool:
-        """Send the object over the first link to which its planned path fits; return whether one does."""
+        """Send the object over the first link to which its planned path fits; return whether one does.
+
+        Where the last hop is unicast: over all of the links, to the planned viewers who fit; return whether
+        all of them do.
+        """
         streams = self.streams
+        is_complete = streams.problem.is_unicast
         for link in links:
             path: list[int] = [link]
             cluster = streams.tail[link]
             while not streams.has(item, cluster) and (item, cluster) in self.parent:
                 path.append(self.parent[item, cluster])
                 cluster = streams.tail[path[-1]]
-            if streams.has(item, cluster) and all(streams.can_carry(item, used) for used in path):
-                streams.add_path(item, path[::-1])
-                return True
-        return False
+            fits = streams.has(item, cluster) and all(streams.can_carry(item, used) for used in path)
+            if not streams.is_unicast_link[link]:
+                if fits:
+                    streams.add_path(item, path[::-1])
+                    return True
+                continue
+            planned = self.planned_viewers(item, streams.head[link])
+            edge = streams.tail[link]
+            clients = min(planned[edge], streams.count_fitting(item, link)) if fits else 0.0
+            if clients:
+                streams.add_path(item, path[::-1], clients)
+            waiting = streams.waiting[item, streams.head[link]]
+            is_complete &= clients == planned[edge] or waiting == 0
+            planned[edge] -= clients
+        return is_complete
 
 
 def count_central(problem: LiveVideo, plan: Trees) -> Signalling:
@@ -411,7 +452,7 @@ def _count_dns(problem: LiveVideo, plan: Trees, *, ttl_s: float) -> Signalling:
     for o, group, time in requests_by_arrival(problem):
         if current.has(o, group):
             continue
-        path = planned.path(o, group, up_to=current) if planned.has(o, group) else []
+        path = planned.path(o, group, up_to=current) if planned.links_into(o, group) else []
         for cluster in [current.head[link] for link in path] or [group]:
             key = (channel[o], cluster)
             if time - answered_s.get(key, -np.inf) >= ttl_s:
@@ -447,9 +488,12 @@ def _count_decisions(problem: LiveVideo, plan: Trees, controller: Ints | None = 
     to_clusters = len(np.unique(sender[inner] * len(problem.clusters) + head[inner]))
     to_dns = len(np.unique(sender[~inner]))
     hops, clients = int(inner.sum()), int((~inner).sum())
+    to_client = (
+        OBJECT_BYTES + 2 * NAME + (FIGURE if problem.is_unicast else 0)
+    )  # unicast: and how many viewers
     return Signalling(
         messages=to_clusters + to_dns,
-        bytes=to_clusters * FIGURE + hops * (OBJECT_BYTES + NAME) + clients * (OBJECT_BYTES + 2 * NAME),
+        bytes=to_clusters * FIGURE + hops * (OBJECT_BYTES + NAME) + clients * to_client,
     )
 
 
@@ -459,12 +503,10 @@ def _first_requests(problem: LiveVideo, plan: Trees) -> tuple[Ints, Ints, Floats
     planned.add_plan(plan)
     first_s: dict[tuple[int, int], float] = {}
     for o, group, time in requests_by_arrival(problem):
-        cluster = group if planned.has(o, group) else None
-        while cluster is not None and planned.level[cluster] > 0:
-            if planned.level[cluster] < problem.group_level:
-                if (o, cluster) in first_s:
-                    break  # clusters above have the object too
+        for link in planned.links_into(o, group):
+            cluster = planned.tail[link]
+            while planned.level[cluster] > 0 and (o, cluster) not in first_s:  # else those above have it too
                 first_s[o, cluster] = time
-            cluster = planned.tail[planned.parent[o, cluster]]
+                cluster = planned.tail[planned.parent[o, cluster]]
     item, cluster_of = (np.array([key[i] for key in first_s], dtype=np.int64) for i in range(2))
     return item, cluster_of, np.array(list(first_s.values()), dtype=float)

@@ -82,7 +82,7 @@ def with_service(decide: Callable[..., Decision[Trees]], *, pins: bool = False) 
         decision = decide(observed, options=options, **parameters)
         if decision.plan is None:
             return decision
-        unserved = problem.clients[~compute_delivery(problem, decision.plan).served].sum()
+        unserved = (problem.clients - compute_delivery(problem, decision.plan).clients).sum()
         if not unserved:
             return decision
         reason = (
@@ -123,7 +123,7 @@ def _report_missing(problem: LiveVideo, streams: Streams) -> tuple[str, ...]:
     ] + [
         f"{problem.object_labels[o]} on {problem.link_labels[link]}"
         for o, link in problem.pinned_links.tolist()
-        if streams.parent.get((o, int(problem.head[link]))) != link
+        if not streams.carries(o, link)
     ]
     if not missing:
         return ()

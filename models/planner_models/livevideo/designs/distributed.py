@@ -83,7 +83,8 @@ def serve_requests(
             path = find_path(streams, announcements, item, streams.tail[link], random)
             if path is not None:
                 streams.add_path(item, [*path, link])
-                break
+                if streams.has(item, group):  # else clients are left for other edges: the last hop is unicast
+                    break
 
 
 def find_path(

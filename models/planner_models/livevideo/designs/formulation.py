@@ -37,6 +37,8 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
     units       Bitrate and Capacity in Mbit/s, Cost per Mbit/s: in kbit/s a path of cost 60 at
                 30 Mbit/s would cost 1.8 million, far beyond the printed service weight of 1,000
     rules       pinned objects and links are 1, forbidden ones 0
+    last hop    where it is unicast, Serves on a link into a group is a number of viewers, at most those of
+                the request if the edge receives the object, else 0; Takes is the number of clients served
     """
     import pyomo.environ as pyo  # slow to import
 
@@ -49,8 +51,19 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
     m.steps = pyo.Set(dimen=2, initialize=list(steps))  # requests and the objects that they accept
     pinned_objects = [int(o) for o in problem.pinned_links[:, 0]]
     m.O = pyo.Set(initialize=sorted({*(o for _, o in steps), *pinned_objects}))
-    m.serves = pyo.Var(m.L, m.O, domain=pyo.Binary)
-    m.takes = pyo.Var(m.steps, domain=pyo.Binary)
+    streams = count_streams(problem)
+    m.serves = pyo.Var(
+        m.L,
+        m.O,
+        domain=lambda _, link, o: pyo.NonNegativeIntegers if (link, o) in streams else pyo.Binary,
+        bounds=lambda _, link, o: (0, streams.get((link, o), 1)),
+    )
+    clients = problem.clients.tolist() if problem.is_unicast else [1.0] * len(problem.requests)
+    m.takes = pyo.Var(
+        m.steps,
+        domain=pyo.NonNegativeIntegers if problem.is_unicast else pyo.Binary,
+        bounds=lambda _, r, _o: (0, clients[r]),
+    )
     into = _list_links_in(problem)
     bitrate, capacity = problem.bitrate_mbps.tolist(), problem.capacity_mbps.tolist()
     m.capacity = pyo.Constraint(
@@ -62,15 +75,35 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
         range(len(problem.clusters)),
         m.O,
         rule=lambda m, v, o: (
-            sum(m.serves[link, o] for link in into[v]) <= 1 if len(into[v]) > 1 else pyo.Constraint.Skip
+            sum(m.serves[link, o] for link in into[v]) <= streams.get((into[v][0], o), 1)
+            if len(into[v]) > 1
+            else pyo.Constraint.Skip
         ),
     )
     _keep_rules(problem, m)
     cost = problem.cost.tolist()
-    service = sum(value * m.takes[r, o] for (r, o), value in steps.items())
+    service = sum(value / clients[r] * m.takes[r, o] for (r, o), value in steps.items())
     spent = sum(cost[link] * bitrate[o] * m.serves[link, o] for link in m.L for o in m.O)
     m.value = pyo.Objective(expr=service - problem.cost_weight * spent, sense=pyo.maximize)
     return m
+
+
+def count_streams(problem: LiveVideo) -> dict[tuple[int, int], float]:
+    """Return the viewers of each link into a group and object, where the last hop is unicast; else none."""
+    if not problem.is_unicast:
+        return {}
+    requested = {
+        (group, o): clients
+        for group, o, clients in zip(
+            problem.group.tolist(), problem.object.tolist(), problem.clients.tolist(), strict=True
+        )
+    }
+    heads = problem.head.tolist()
+    return {
+        (link, o): requested.get((heads[link], o), 0.0)
+        for link in np.flatnonzero(problem.is_last_hop).tolist()
+        for o in range(len(problem.objects))
+    }
 
 
 def _list_links_in(problem: LiveVideo) -> list[list[int]]:
@@ -95,7 +128,10 @@ def _send_only_received(problem: LiveVideo, m: pyo.ConcreteModel, into: list[lis
         v = tail[link]
         if level[v] == 0:
             return pyo.Constraint.Skip if o in at_source[v] else m.serves[link, o] == 0
-        return sum(m.serves[other, o] for other in into[v]) >= m.serves[link, o]
+        received_at = sum(m.serves[other, o] for other in into[v])
+        if problem.is_unicast and problem.is_last_hop[link]:
+            received_at *= m.serves[link, o].ub
+        return received_at >= m.serves[link, o]
 
     m.received = pyo.Constraint(m.L, m.O, rule=received)
 
@@ -127,9 +163,10 @@ def _keep_rules(problem: LiveVideo, m: pyo.ConcreteModel) -> None:
 
     m.rules = pyo.ConstraintList()
     for o, link in problem.pinned_links.tolist():
-        m.rules.add(m.serves[link, o] == 1)
+        m.rules.add(m.serves[link, o] >= 1)
     for q in problem.pinned_requests.tolist():
-        m.rules.add(m.takes[q, int(problem.object[q])] == 1)
+        served = m.takes[q, int(problem.object[q])]
+        m.rules.add(served == served.ub)
     if problem.forbidden_pairs is not None:
         for o, link in np.argwhere(problem.forbidden_pairs).tolist():
             if o in m.O:
@@ -138,8 +175,10 @@ def _keep_rules(problem: LiveVideo, m: pyo.ConcreteModel) -> None:
 
 def read_plan(problem: LiveVideo, m: pyo.ConcreteModel) -> Trees:
     """Return the trees of a solved model."""
-    on: Ints = np.array(
-        [(o, link) for (link, o), value in m.serves.extract_values().items() if value and value > 0.5],
-        dtype=np.int64,
-    ).reshape(-1, 2)
-    return build_plan(problem, on[:, 0], on[:, 1])
+    streams = {
+        (o, link): round(value)
+        for (link, o), value in m.serves.extract_values().items()
+        if value and value > 0.5
+    }
+    on: Ints = np.array(list(streams), dtype=np.int64).reshape(-1, 2)
+    return build_plan(problem, on[:, 0], on[:, 1], np.array(list(streams.values()), dtype=float))

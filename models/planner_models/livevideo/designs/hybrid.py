@@ -80,6 +80,6 @@ def _is_served_at_once(
         for q in requests.tolist():
             request = (int(item[q]), int(group[q]))
             served[q] = trial.has(*request)
-            if controlled.has(*request):
+            if controlled.links_into(*request):
                 earlier.add_path(request[0], controlled.path(*request, up_to=earlier))
     return served

@@ -24,7 +24,7 @@ from planner.options import Options
 from planner.search.tolerances import ROUNDING
 from planner_models.livevideo.designs import formulation
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
-from planner_models.livevideo.plan.plan import Trees, build_plan, find_received, plan_rows
+from planner_models.livevideo.plan.plan import Trees, build_plan, find_received, list_streams
 from planner_models.livevideo.problem.problem import LiveVideo
 
 UNIT_MBPS: Final = 1e-6
@@ -83,7 +83,8 @@ def find_dual_prices(problem: LiveVideo, options: Options) -> dict[tuple[str, fl
 class TreeProgram:
     """Integer program of distribution trees.
 
-    object, link    (n,) object and link of each of the first variables, 1 where the object crosses the link
+    object, link    (n,) object and link of each of the first variables: streams of the object on the link
+    most            (n,) largest number of these: 1, or of viewers on a link of a unicast last hop
     capacity_links  link of each of the first rows, those of capacity
     step            (m,) step of `LiveVideo.steps` of each of the other variables, 1 where it is taken
     """
@@ -93,18 +94,24 @@ class TreeProgram:
     object: Ints
     link: Ints
     step: Ints
+    most: Floats
 
     def plan(self, problem: LiveVideo, x: Floats) -> Trees:
         """Return the trees of a solution, without branches that serve no request."""
-        on = x[: len(self.link)] > 0.5
-        return trim_branches(problem, build_plan(problem, self.object[on], self.link[on]))
+        return trim_branches(problem, self.read(problem, x))
+
+    def read(self, problem: LiveVideo, x: Floats) -> Trees:
+        """Return the trees of a solution."""
+        count = np.rint(x[: len(self.link)])
+        on = count > 0
+        return build_plan(problem, self.object[on], self.link[on], count[on])
 
     def point(self, problem: LiveVideo, plan: Trees) -> Floats:
         """Return the plan as values of the variables, (n + m,).
 
         raises  ValueError where a row of the plan has no variable
         """
-        item, link = plan_rows(problem, plan)
+        item, link, streams = list_streams(problem, plan)
         count = len(problem.links)
         keys = self.object * count + self.link
         order = np.argsort(keys)
@@ -113,7 +120,7 @@ class TreeProgram:
         if len(item) and (not len(keys) or (keys[order][index] != keys_sought).any()):
             raise ValueError("a row of the plan has no variable")
         x = np.zeros(len(keys))
-        x[order[index]] = 1.0
+        x[order[index]] = streams
         received = find_received(problem, item * len(problem.clusters) + problem.head[link])
         request, taken, _ = problem.steps
         return np.append(x, (received[request] == taken)[self.step].astype(float))
@@ -125,7 +132,8 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     No candidate for an object are links that lead to no request for it, that have less capacity than
     its bitrate, that no source with the object feeds, or that it must not cross. The dummy link of a
     group is the sum of its links in, which is at most 1. Capacities are rounded to whole streams. Steps of
-    clients who accept lower bitrates are variables of their own, whole where the others are.
+    clients who accept lower bitrates are variables of their own, whole where the others are. Where the last
+    hop is unicast, variables of links into groups count viewers: at most those that request, and that fit.
     """
     pairs = _find_candidates(problem)
     item, link = pairs[:, 0], pairs[:, 1]
@@ -136,13 +144,19 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     inverse = inverse.ravel()
 
     value, step, receiver_of_step = _find_steps(problem, receivers)
+    clients = _count_clients(problem, receivers)
+    value, most = value / np.maximum(clients, 1.0), np.ones(count)
+    if problem.is_unicast:
+        last = problem.is_last_hop[link]
+        fitting = np.floor(problem.capacity_mbps[link] / bitrate * (1 + TOLERANCE))
+        most[last] = np.minimum(clients[inverse], fitting)[last]
     pins = _find_pins(problem, pairs, receivers)
     m = ProgramBuilder(sense="maximize", name="live video")
     serves = m.variables(
         "serves",
         count,
         lower=pins.lower,
-        upper=1.0,
+        upper=most,
         cost=value[inverse] - problem.cost_weight * problem.cost[link] * bitrate,
         integer=True,
         labels=lambda: _label_links(problem, pairs),
@@ -156,24 +170,38 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     )
     receives_at = serves.sum_by(inverse, len(receivers))
     usable = _limit_links(problem, m, serves, pairs)
-    _send_only_received(problem, m, serves, receives_at, pairs, receivers)
+    _send_only_received(problem, m, serves, receives_at, (pairs, most), receivers)
     has_choice = np.bincount(inverse, minlength=len(receivers)) > 1
     m.constrain(
         "once",
         receives_at[has_choice],
-        upper=1.0,
+        upper=clients[has_choice],
         labels=lambda: _label_receivers(problem, receivers[has_choice]),
     )
     m.constrain(
         "pinned",
         receives_at[pins.needed],
-        lower=1.0,
+        lower=clients[pins.needed],
         labels=lambda: _label_receivers(problem, receivers[pins.needed]),
     )
     _take_received_steps(problem, m, takes, receives_at[receiver_of_step], step)
     # pinned requests or links without a variable
     m.constrain("unreachable", Expression.zero(pins.impossible), lower=1.0)
-    return TreeProgram(program=m.build(), object=item, link=link, capacity_links=usable, step=step)
+    return TreeProgram(program=m.build(), object=item, link=link, capacity_links=usable, step=step, most=most)
+
+
+def _count_clients(problem: LiveVideo, receivers: Ints) -> Floats:
+    """Return the streams that each receiver can take: 1, or the clients of a group by a unicast last hop.
+
+    receivers  objects at clusters, as object * clusters + cluster
+    """
+    clients = np.ones(len(receivers))
+    if problem.is_unicast:
+        item, cluster = np.divmod(receivers, len(problem.clusters))
+        is_group = problem.level[cluster] == problem.group_level
+        request = problem.request_rows(item[is_group], cluster[is_group])
+        clients[is_group] = np.where(request >= 0, problem.clients[request], 0.0)
+    return clients
 
 
 def _limit_links(problem: LiveVideo, m: ProgramBuilder, serves: Expression, pairs: Ints) -> Ints:
@@ -182,13 +210,23 @@ def _limit_links(problem: LiveVideo, m: ProgramBuilder, serves: Expression, pair
     usable, on_link = np.unique(link, return_inverse=True)
     rates, objects = np.unique(problem.bitrate_mbps[np.unique(item)], return_counts=True)
     labels = problem.link_labels
+    capacity = round_capacities(problem.capacity_mbps[usable], rates, objects)
+    if problem.is_unicast:
+        last = problem.is_last_hop[usable]
+        capacity[last] = round_capacities(problem.capacity_mbps[usable[last]], *count_viewers(problem))
     m.constrain(
         "capacity",
         (serves * problem.bitrate_mbps[item]).sum_by(on_link, len(usable)),
-        upper=round_capacities(problem.capacity_mbps[usable], rates, objects),
+        upper=capacity,
         labels=lambda: [labels[i] for i in usable],
     )
     return usable
+
+
+def count_viewers(problem: LiveVideo) -> tuple[Floats, Ints]:
+    """Return the different bitrates of requests, Mbit/s, and the clients that request each, (K,)."""
+    rates, rate = np.unique(problem.bitrate_mbps[problem.object], return_inverse=True)
+    return rates, np.bincount(rate.ravel(), problem.clients, minlength=len(rates)).astype(np.int64)
 
 
 def _send_only_received(
@@ -196,16 +234,20 @@ def _send_only_received(
     m: ProgramBuilder,
     serves: Expression,
     receives_at: Expression,
-    pairs: Ints,
+    candidates: tuple[Ints, Floats],
     receivers: Ints,
 ) -> None:
-    """Constrain a program to send an object over links below a source's only where it is received."""
+    """Constrain a program to send an object over links below a source's only where it is received.
+
+    candidates  object and link of each variable, (n, 2), and its largest value, (n,)
+    """
+    pairs, most = candidates
     item, link = pairs[:, 0], pairs[:, 1]
     inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
     sends = np.searchsorted(receivers, item[inner] * len(problem.clusters) + problem.tail[link[inner]])
     m.constrain(
         "received",
-        receives_at[sends] - serves[inner],
+        receives_at[sends] * most[inner] - serves[inner],
         lower=0.0,
         labels=lambda: _label_links(problem, pairs[inner]),
     )
@@ -347,7 +389,7 @@ def trim_branches(problem: LiveVideo, plan: Trees) -> Trees:
 
     A request is served by the object of most value, of those that it accepts.
     """
-    item, link = plan_rows(problem, plan)
+    item, link, count = list_streams(problem, plan)
     clusters = len(problem.clusters)
     received = find_received(problem, item * clusters + problem.head[link])
     is_served = received >= 0
@@ -362,7 +404,7 @@ def trim_branches(problem: LiveVideo, plan: Trees) -> Trees:
         )
         is_needed |= needed_here
         needed = np.union1d(needed, item[needed_here] * clusters + problem.tail[link[needed_here]])
-    return build_plan(problem, item[is_needed], link[is_needed])
+    return build_plan(problem, item[is_needed], link[is_needed], count[is_needed])
 
 
 def round_capacities(capacity_mbps: Floats, rate_mbps: Floats, count: Ints) -> Floats:

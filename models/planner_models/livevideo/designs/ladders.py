@@ -31,7 +31,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, judged
 from planner.search.tolerances import IMPROVEMENT, ROUNDING
-from planner_models.livevideo.designs import integer_program
+from planner_models.livevideo.designs import integer_program, unicast
 from planner_models.livevideo.designs.decomposition import decomposition, layered_problem
 from planner_models.livevideo.designs.decomposition.decomposition import (
     GAP,
@@ -80,11 +80,15 @@ def distribute(
 ) -> Decision[Trees]:
     """Return trees by decomposition; where clients accept lower bitrates, these are chosen too.
 
+    A unicast last hop has a search of its own (`unicast`).
+
     Stops at the gap of `options` (default 0.1%) or at the time limit (default 60 s).
 
     raises  InputError for another backend, or for `most_moved` where clients accept lower bitrates
     source  Mukerjee 2018, Fig. 4.8, with the ladders of `formulation`
     """
+    if problem.is_unicast:
+        return unicast.distribute(problem, most_moved=most_moved, options=options)
     if not problem.has_ladders or len(problem.tiers) > layered_problem.MAX_TIERS:
         return decomposition.distribute(problem, most_moved=most_moved, options=options, previous=previous)
     if options.backend != "highs":
@@ -431,13 +435,9 @@ class _StepSearch:
         if gain <= MIN_STEP_GAIN * value or (self.is_pinned[request] and before >= 0):
             return
         group = self.group[request]
-        if self.streams.has(item, group):
-            path: list[int] = []
-        else:
-            path_found = self._cheapest_path(item, group, gain)
-            if path_found is None:
-                return
-            path = path_found
+        path = self.streams.cheapest_path(item, group, self.link_cost, gain)
+        if path is None:
+            return
         self.streams.add_path(item, path)
         for link in path:
             self.needed[item, self.streams.tail[link]] += 1
@@ -446,25 +446,6 @@ class _StepSearch:
         self.received_value[request] = value
         if before >= 0:
             self._release(before, group)
-
-    def _cheapest_path(self, item: int, cluster: int, limit: float) -> list[int] | None:
-        """Return the cheapest links with capacity that bring an object to a cluster, below `limit`."""
-        streams, rate = self.streams, self.streams.bitrate[item]
-        best: list[int] | None = None
-        for link in streams.into[cluster]:
-            spent = self.link_cost[link] * rate
-            if spent >= limit or not streams.can_carry(item, link):
-                continue
-            tail = streams.tail[link]
-            above: list[int] = []
-            if not streams.has(item, tail):
-                above_path = self._cheapest_path(item, tail, limit - spent)  # none into a source
-                if above_path is None:
-                    continue
-                above = above_path
-            limit = spent + sum(self.link_cost[used] for used in above) * rate
-            best = [*above, link]
-        return best
 
     def _release(self, item: int, cluster: int) -> None:
         """Take down the links that brought an object to a cluster, as far up as nothing else needs it."""

@@ -15,6 +15,7 @@ from pydantic import Field
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Status
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.livevideo.information import WINDOW_S
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
@@ -51,6 +52,11 @@ def with_lower_bitrates(decide: Callable[..., Decision[Trees]]) -> Any:
     ) -> Decision[Trees]:
         if not lower_bitrates:
             return decide(problem, options=options, **parameters)
+        if problem.is_unicast:
+            raise InputError(
+                "lower_bitrates: with last_hop = unicast clients take the bitrate that they request only; "
+                "leave it out, or set problem.last_hop = multicast"
+            )
         lower = problem.lower_object
         rounds = _count_rounds(lower)
         if options.time_limit_s is not None:

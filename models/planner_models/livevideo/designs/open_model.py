@@ -16,7 +16,7 @@ from planner.errors import InputError, did_you_mean
 from planner.options import Options, Service
 from planner_models.livevideo.designs import optimum
 from planner_models.livevideo.designs.integer_program import TreeProgram, build_program, trim_branches
-from planner_models.livevideo.plan.plan import Trees, build_plan
+from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.adjustments import pin_everything
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -31,7 +31,8 @@ def open_model(problem: LiveVideo, *, service: Service = "best") -> OpenModel[Tr
 
     Variables, with the columns of their members:
 
-    serves  1 where a link carries an object (channel, bitrate_kbps, tail, head, tier of the head, mbps)
+    serves  1 where a link carries an object (channel, bitrate_kbps, tail, head, tier of the head, mbps), the
+            number of viewers on a link of a unicast last hop
     takes   1 where a request of several bitrates is served at one of them (group, channel, bitrate_kbps)
 
     Constraints: capacity, received, once, pinned, takes and one_bitrate. Links that lead to no request for an
@@ -44,8 +45,7 @@ def open_model(problem: LiveVideo, *, service: Service = "best") -> OpenModel[Tr
     program = trees.program.describe(about, metric="service_minus_cost")
 
     def read(x: Floats) -> Trees:
-        on = x[: len(trees.link)] > 0.5
-        return build_plan(problem, trees.object[on], trees.link[on])
+        return trees.read(problem, x)
 
     @cache
     def start(options: Options) -> Floats | None:
@@ -108,7 +108,7 @@ def _make_goals(problem: LiveVideo, trees: TreeProgram) -> dict[str, Goal]:
     def use_fewest(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
         links, on_link = np.unique(trees.link, return_inverse=True)
         used = m.variables("used", len(links), upper=1.0, integer=True)
-        m.constrain("streams of used", m["serves"] - used[on_link.ravel()], upper=0.0)
+        m.constrain("streams of used", m["serves"] - used[on_link.ravel()] * trees.most, upper=0.0)
         return used.sum()
 
     def send_least(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:

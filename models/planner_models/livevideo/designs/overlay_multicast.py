@@ -64,26 +64,69 @@ def distribute(
     into = np.argsort(problem.head, kind="stable")
     first = np.searchsorted(problem.head[into], np.arange(len(problem.clusters) + 1))
     for item, rows in _order_requests(problem, order, seed):
-        has_object = np.zeros(len(problem.clusters), dtype=bool)
-        has_object[problem.sources[problem.is_at_source[item]]] = True
-        has_object[holders.get(item, [])] = True
-        rows = rows[~has_object[problem.group[rows]]]
-        if not len(rows):
-            continue
-        rate = float(problem.bitrate_mbps[item])
-        usable = _usable_links(streams, item, sees_load=sees_load)
-        instance: tuple[Any, ...] = (problem.group[rows], problem.value[rows], problem.cost_weight * rate)
-        instance += (first, into, problem.tail, problem.cost, has_object, usable)
-        solve = solve_tree if len(rows) <= MAX_EXACT_GROUPS else build_tree
-        links = solve(*instance).tolist()
-        if sees_load:
-            for link in links:
-                streams.add(item, link)
-        else:
-            _admit_branches(streams, item, links, problem.group[rows].tolist())
-        heads = (streams.head[link] for link in links)
-        holders.setdefault(item, []).extend(head for head in heads if streams.has(item, head))
+        waits = True
+        while waits:  # where the last hop is unicast, another tree may serve the clients that are left
+            waiting = _count_waiting(streams, item, rows)
+            has_object = np.zeros(len(problem.clusters), dtype=bool)
+            has_object[problem.sources[problem.is_at_source[item]]] = True
+            has_object[holders.get(item, [])] = True
+            links = _find_tree(streams, item, rows, (first, into), has_object, sees_load=sees_load)
+            if sees_load:
+                for link in links:
+                    streams.add(item, link)
+            else:
+                _admit_branches(streams, item, links, problem.group[rows].tolist())
+            heads = (streams.head[link] for link in links)
+            holders.setdefault(item, []).extend(head for head in heads if streams.has(item, head))
+            waits = 0 < _count_waiting(streams, item, rows) < waiting
     return conclude(streams)
+
+
+def _count_waiting(streams: Streams, item: int, rows: Ints) -> float:
+    """Return the clients of some requests, by row, who wait for a stream of their own; 0 by multicast."""
+    return sum(streams.waiting.get((item, group), 0.0) for group in streams.problem.group[rows].tolist())
+
+
+def _find_tree(
+    streams: Streams,
+    item: int,
+    rows: Ints,
+    links_by_head: tuple[Ints, Ints],
+    has_object: Bools,
+    *,
+    sees_load: bool,
+) -> list[int]:
+    """Return the links of a tree to the groups of some requests, by row, that do not have the object.
+
+    Where the last hop is unicast, a group counts with the clients that fit on the widest link into it.
+
+    links_by_head  `first` and `into` of `build_tree`
+    """
+    problem = streams.problem
+    rows = rows[~has_object[problem.group[rows]]]
+    usable = _usable_links(streams, item, sees_load=sees_load)
+    value, cost = problem.value[rows], problem.cost
+    if problem.is_unicast:
+        groups = problem.group[rows].tolist()
+        fitting = np.array(
+            [
+                max((streams.count_fitting(item, link) for link in streams.into[g]), default=0.0)
+                for g in groups
+            ]
+        )
+        is_served = fitting > 0
+        rows, fitting = rows[is_served], fitting[is_served]
+        value = value[is_served] * fitting / problem.clients[rows]
+        per_group = np.ones(len(problem.clusters))
+        per_group[problem.group[rows]] = fitting
+        cost = cost * per_group[problem.head]
+    if not len(rows):
+        return []
+    price = problem.cost_weight * float(problem.bitrate_mbps[item])
+    solve = solve_tree if len(rows) <= MAX_EXACT_GROUPS else build_tree
+    instance: tuple[Any, ...] = (problem.group[rows], value, price, *links_by_head)
+    links: Ints = solve(*instance, problem.tail, cost, has_object, usable)
+    return links.tolist()
 
 
 def _usable_links(streams: Streams, item: int, *, sees_load: bool) -> Bools:

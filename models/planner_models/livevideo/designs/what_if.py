@@ -15,7 +15,7 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import amount_or_number, counted, counted_of
 from planner.options import Options
-from planner_models.livevideo.plan.check import compute_delivery
+from planner_models.livevideo.plan.check import Delivery, compute_delivery
 from planner_models.livevideo.plan.metrics import METRICS, OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.plan.presentation import find_dual_prices
@@ -50,7 +50,8 @@ def explain(
     as it is.
     """
     plan: Trees = decided.decision.plan  # type: ignore[assignment]
-    load = compute_delivery(problem, plan).load_mbps
+    delivery = compute_delivery(problem, plan)
+    load = delivery.load_mbps
     price = find_dual_prices(problem, decided)
     again: Reoptimization[LiveVideo] = Reoptimization(
         decided,
@@ -70,6 +71,10 @@ def explain(
         again.section(failures, title="Failures"),
     ]
     sentences = [sentence]
+    if problem.is_unicast:
+        groups, last_hop = _report_last_hop(problem, delivery)
+        sections.insert(1, groups)
+        sentences.append(last_hop)
     if upgrades:
         sentences.append(again.sentence(upgrades, what="upgrade"))
     if costs:
@@ -85,6 +90,44 @@ def explain(
         sections.append(section)
         sentences.append(sentence)
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _report_last_hop(problem: LiveVideo, delivery: Delivery) -> tuple[Section, str]:
+    """Return the groups with the most unserved viewers by a unicast last hop, and a sentence on requests."""
+    count = len(problem.clusters)
+    clients = np.bincount(problem.group, problem.clients, minlength=count)
+    served = np.bincount(problem.group, delivery.clients, minlength=count)
+    last = np.flatnonzero(problem.is_last_hop)
+    load = np.bincount(problem.head[last], delivery.load_mbps[last], minlength=count)
+    capacity = np.bincount(problem.head[last], problem.capacity_mbps[last], minlength=count)
+    viewers = problem.is_last_hop[delivery.link]
+    _, edges = np.unique(
+        delivery.object[viewers] * count + problem.head[delivery.link[viewers]], return_counts=True
+    )
+    order = np.argsort(served - clients, kind="stable")
+    shown = order[clients[order] > 0][:SHOWN_ROWS]
+    frame = pd.DataFrame(
+        {
+            "group": problem.clusters["cluster"].astype(str).to_numpy()[shown],
+            "clients": clients[shown],
+            "unserved_clients": (clients - served)[shown],
+            "load_mbps": load[shown],
+            "capacity_mbps": capacity[shown],
+        }
+    )
+    partial = int(((delivery.clients > 0) & (delivery.clients < problem.clients)).sum())
+    sentence = (
+        "Each viewer takes a stream of its own over the last hop: "
+        f"{counted_of(partial, len(problem.requests), 'requests', 'are')} served in part, "
+        f"{counted(int((edges > 1).sum()), 'requests', 'are')} served by several edges."
+    )
+    section = Section(
+        title="Groups by unserved clients",
+        frame=frame,
+        units={"load_mbps": "Mbit/s", "capacity_mbps": "Mbit/s"},
+        note="load and capacity of the links into each group",
+    )
+    return section, sentence
 
 
 def _compare_trees(baseline: Trees, plan: Trees, name: str) -> tuple[Section, str]:

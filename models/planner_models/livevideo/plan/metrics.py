@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Floats, Ints
 from planner.contract.metrics import Headline, Metric
-from planner.formatting import counted_of, number
+from planner.formatting import counted, counted_of, number
 from planner_models.livevideo.plan.check import Delivery, compute_delivery, is_overloaded, received_mbps
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -41,6 +41,8 @@ METRICS: Final = tuple(
          "cost of all traffic over the number of clients served at a bitrate that they accept"),
         ("cost", "cost x Mbit/s", "less", "", "cost of all traffic on all links"),
         ("requests_served", "%", "more", "", "requests served at a bitrate that the clients accept"),
+        ("partial_requests", "requests", "less", "",
+         "requests of which some clients are served and others not, as a unicast last hop allows"),
         ("traffic_mbps", "Mbit/s", "less", "", "total traffic of all links"),
         ("source_load", "", "less", "", "total load over total capacity of the links out of sources"),
         ("overloaded_links", "links", "less", "", "links with more load than capacity"),
@@ -61,6 +63,8 @@ def describe_service(metrics: Mapping[str, float | None]) -> str:
     everyone = metrics.get("clients") or 0.0
     served = (metrics.get("clients_at_bitrate") or 0.0) * everyone / 100
     says = f"serves {counted_of(round(served), everyone, 'clients')} at the requested bitrate"
+    if partial := metrics.get("partial_requests"):
+        says += f", {counted(partial, 'requests')} in part"
     return f"{says}, at a traffic cost of {number(metrics.get('cost'))} (link cost x Mbit/s)"
 
 
@@ -86,14 +90,18 @@ LIMITS: Final = {
 }
 
 
-def losing_requests(problem: LiveVideo, delivery: Delivery) -> dict[str, Bools]:
-    """Return the requests of losing clients, by the metric that counts these: each (Q,), disjoint."""
-    intact = delivery.intact >= 0
-    receives = received_mbps(problem, delivery) > 0
+def losing_clients(problem: LiveVideo, delivery: Delivery) -> dict[str, Floats]:
+    """Return the losing clients of each request, by the metric that counts these: each (Q,), disjoint."""
+    unserved = problem.clients - delivery.clients
+    lowered = np.where(delivery.intact == problem.object, 0.0, delivery.intact_clients)
+    if not problem.is_unicast:  # clients without a stream that they accept may receive that of others
+        receives = received_mbps(problem, delivery) > 0
+        lowered += np.where(receives, unserved, 0.0)
+        unserved = np.where(receives, 0.0, unserved)
     return {
-        "unserved_clients": ~(delivery.served | receives),
-        "degraded_clients": delivery.served & ~intact,
-        "lower_bitrate_clients": intact & (delivery.intact != problem.object) | ~delivery.served & receives,
+        "unserved_clients": unserved,
+        "degraded_clients": delivery.clients - delivery.intact_clients,
+        "lower_bitrate_clients": lowered,
     }
 
 
@@ -101,81 +109,103 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
     """Return all metrics of a plan on the true problem. A request behind an overload counts as not served."""
     delivery = compute_delivery(problem, plan)
     intact = delivery.intact >= 0
-    clients, item = problem.clients, delivery.intact[intact]
-    everyone = float(clients.sum())
-    satisfied = float(clients[intact].sum())
-    at_bitrate = float(clients[delivery.intact == problem.object].sum())
+    clients, item = delivery.intact_clients[intact], delivery.intact[intact]
+    everyone = float(problem.clients.sum())
+    satisfied = float(clients.sum())
+    at_bitrate = float(delivery.intact_clients[delivery.intact == problem.object].sum())
     received_kbps = 1000 * received_mbps(problem, delivery)
-    losing = losing_requests(problem, delivery)
+    # a multicast stream reaches all clients of its group
+    receiving = delivery.intact_clients if problem.is_unicast else problem.clients
+    losing = losing_clients(problem, delivery)
     cost = float(problem.cost @ delivery.load_mbps)
     core = problem.level[problem.tail] == 0
     core_mbps = float(problem.capacity_mbps[core].sum())
-    delay_ms, narrowest_mbps = _path_figures(problem, delivery)
+    paths = _find_paths(problem, delivery)
     return {
-        OBJECTIVE: float(problem.service_weight * (problem.priority[item] @ clients[intact]))
+        OBJECTIVE: float(problem.service_weight * (problem.priority[item] @ clients))
         - problem.cost_weight * cost,
         "requested_service": float(problem.largest_value.sum()),
         "clients_at_bitrate": 100 * at_bitrate / everyone if everyone else None,
-        "clients_served": 100 * float(clients[received_kbps > 0].sum()) / everyone if everyone else None,
-        "lower_bitrate_clients": float(clients[losing["lower_bitrate_clients"]].sum()),
-        "unserved_clients": float(clients[losing["unserved_clients"]].sum()),
-        "degraded_clients": float(clients[losing["degraded_clients"]].sum()),
+        "clients_served": 100 * float(receiving[received_kbps > 0].sum()) / everyone if everyone else None,
+        "lower_bitrate_clients": float(losing["lower_bitrate_clients"].sum()),
+        "unserved_clients": float(losing["unserved_clients"].sum()),
+        "degraded_clients": float(losing["degraded_clients"].sum()),
         "clients": everyone,
         "average_bitrate_kbps": (
-            1000 * float(clients[intact] @ problem.bitrate_mbps[item]) / everyone if everyone else None
+            1000 * float(clients @ problem.bitrate_mbps[item]) / everyone if everyone else None
         ),
-        "delivered_kbps": float(clients @ received_kbps) / everyone if everyone else None,
+        "delivered_kbps": float(receiving @ received_kbps) / everyone if everyone else None,
         "cost_per_satisfied": cost / satisfied if satisfied else None,
         "cost": cost,
-        "requests_served": 100 * float(intact.mean()) if len(intact) else None,
+        "requests_served": (
+            100 * float((delivery.intact_clients >= problem.clients).mean()) if len(intact) else None
+        ),
+        "partial_requests": float(
+            ((delivery.intact_clients > 0) & (delivery.intact_clients < problem.clients)).sum()
+        ),
         "traffic_mbps": float(delivery.load_mbps.sum()),
         "source_load": float(delivery.load_mbps[core].sum()) / core_mbps if core_mbps else None,
         "overloaded_links": float(is_overloaded(problem, delivery.load_mbps).sum()),
-        "mean_latency_ms": _weighted_mean(delay_ms, clients[intact]),
-        "join_s": _weighted_median(
-            _join_s(problem, plan, delivery, delay_ms, narrowest_mbps), clients[intact]
-        ),
+        "mean_latency_ms": _weighted_mean(paths.delay_ms, paths.clients),
+        "join_s": _weighted_median(_join_s(problem, plan, paths), paths.clients),
         "moved_objects": None if previous is None else float(len(moved_objects(previous, plan))),
         "moved_links": None if previous is None else float(len(diff(previous, plan))),
     }
 
 
-def _path_figures(problem: LiveVideo, delivery: Delivery) -> tuple[Floats, Floats]:
-    """Return delay in ms and smallest capacity in Mbit/s of each served request's path from its source.
+class _Paths(NamedTuple):
+    """Paths from sources to clients over links without overload, (P,) arrays.
 
-    Served means over links without overload, here and in `_join_s`.
+    request         that the path serves
+    object          on the path
+    clients         on the path: all of the request, or those of an edge where the last hop is unicast
+    delay_ms        of its links together
+    narrowest_mbps  smallest capacity of its links
     """
-    item, link, served = delivery.object, delivery.link, delivery.intact >= 0
+
+    request: Ints
+    object: Ints
+    clients: Floats
+    delay_ms: Floats
+    narrowest_mbps: Floats
+
+
+def _find_paths(problem: LiveVideo, delivery: Delivery) -> _Paths:
+    """Return the paths to all clients that are served over links without overload."""
+    item, link = delivery.object, delivery.link
     count = len(problem.clusters)
     delay = problem.latency_ms[link].copy()  # of the path from the source over each row
     narrowest = problem.capacity_mbps[link].copy()
     level = problem.level[problem.tail[link]]
     arrives = item * count + problem.head[link]
     order = np.argsort(arrives)
+
+    def find_rows(keys: Ints) -> Ints:
+        return order[np.searchsorted(arrives[order], keys)]
+
     for step in range(1, problem.group_level):
         rows = np.flatnonzero(level == step)
-        above = order[np.searchsorted(arrives[order], item[rows] * count + problem.tail[link[rows]])]
+        above = find_rows(item[rows] * count + problem.tail[link[rows]])
         delay[rows] += delay[above]
         narrowest[rows] = np.minimum(narrowest[rows], narrowest[above])
-    group = delivery.intact[served] * count + problem.group[served]
-    row = order[np.searchsorted(arrives[order], group)]
-    return delay[row], narrowest[row]
+    if problem.is_unicast:
+        row = np.flatnonzero(delivery.is_intact & problem.is_last_hop[link])
+        request = problem.request_rows(item[row], problem.head[link[row]])
+        clients = delivery.count[row]
+    else:
+        request = np.flatnonzero(delivery.intact >= 0)
+        row = find_rows(delivery.intact[request] * count + problem.group[request])
+        clients = problem.clients[request]
+    return _Paths(request, item[row], clients, delay[row], narrowest[row])
 
 
-def _join_s(
-    problem: LiveVideo,
-    plan: Trees,
-    delivery: Delivery,
-    delay_ms: Floats,
-    narrowest_mbps: Floats,
-) -> Floats:
-    """Return the time from request to first chunk of each served request, s."""
-    served = delivery.intact >= 0
-    transfer_s = problem.chunk_s * problem.bitrate_mbps[delivery.intact[served]] / narrowest_mbps
-    join_s = 2 * delay_ms / 1000 + transfer_s
+def _join_s(problem: LiveVideo, plan: Trees, paths: _Paths) -> Floats:
+    """Return the time from request to first chunk on each path, (P,), s."""
+    transfer_s = problem.chunk_s * problem.bitrate_mbps[paths.object] / paths.narrowest_mbps
+    join_s = 2 * paths.delay_ms / 1000 + transfer_s
     if plan.waits is not None:
         key = ["group", "channel", "bitrate_kbps"]
-        waits = problem.requests.loc[served, key].merge(plan.waits, on=key, how="left")["waited_s"]
+        waits = problem.requests.iloc[paths.request][key].merge(plan.waits, on=key, how="left")["waited_s"]
         join_s += waits.fillna(0.0).to_numpy(float)
     return np.asarray(join_s)
 

@@ -17,7 +17,7 @@ from planner.io.in_memory import to_graph
 from planner.options import Options
 from planner.search.tolerances import IMPROVEMENT
 from planner_models.livevideo.plan.check import Delivery, compute_delivery, is_overloaded
-from planner_models.livevideo.plan.metrics import OBJECTIVE, losing_requests
+from planner_models.livevideo.plan.metrics import OBJECTIVE, losing_clients
 from planner_models.livevideo.plan.plan import PricedDecision, Trees
 from planner_models.livevideo.problem.drawing import CLUSTER, LINK, draw_network, find_coordinates, name_links
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -75,8 +75,8 @@ def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
 
 def find_losses(problem: LiveVideo, delivery: Delivery) -> dict[str, Floats]:
     """Return the losing clients of each request, by the words of the loss: each (Q,), disjoint."""
-    losing = losing_requests(problem, delivery)
-    return {words: np.where(losing[name], problem.clients, 0.0) for name, words in LOSS_WORDS.items()}
+    losing = losing_clients(problem, delivery)
+    return {words: losing[name] for name, words in LOSS_WORDS.items()}
 
 
 def _draw_map(problem: LiveVideo, percent: Floats) -> Iterator[NetworkMap]:
@@ -117,7 +117,7 @@ def _list_users(problem: LiveVideo, delivery: Delivery, links: Bools) -> Section
     rows = pd.DataFrame(
         {
             "channel": problem.objects["channel"].to_numpy()[delivery.object[here]],
-            "load_mbps": problem.bitrate_mbps[delivery.object[here]],
+            "load_mbps": problem.bitrate_mbps[delivery.object[here]] * delivery.count[here],
         }
     )
     by_channel = rows.groupby("channel", sort=False)["load_mbps"].sum()
@@ -175,8 +175,12 @@ def describe_link(
     """Return load, capacity and price of a link, and the channels with the largest part of its load."""
     link = problem.link_labels.index(LINKS.require(problem, name))
     is_here = np.arange(len(problem.links)) == link
-    _, facts, users = _describe_links(problem, decided, is_here, label="Capacity")
+    delivery, facts, users = _describe_links(problem, decided, is_here, label="Capacity")
     facts.append(Fact(label="Cost", value=float(problem.cost[link]), unit="per Mbit/s"))
+    if problem.is_unicast and problem.is_last_hop[link]:
+        facts.append(
+            Fact(label="Viewers with a stream each", value=_count_clients(problem, delivery, is_here))
+        )
     return ElementReport(facts=tuple(facts), sections=(users,))
 
 
@@ -250,14 +254,21 @@ def describe_cluster(
     delivery, facts, users = _describe_links(problem, decided, sends, label="Capacity of links from here")
     load = float(delivery.load_mbps[receives].sum())
     facts.insert(3, Fact(label="Load of links to here", value=load, unit="Mbit/s"))
-    here = sends[delivery.link]
+    if problem.level[problem.cluster_index.get_loc(name)] == problem.group_level - 1:
+        clients = _count_clients(problem, delivery, sends)
+        facts.insert(4, Fact(label="Clients served from here", value=clients))
+    return ElementReport(facts=tuple(facts), sections=(users,))
+
+
+def _count_clients(problem: LiveVideo, delivery: Delivery, links: Bools) -> float:
+    """Return the clients that some links into groups, (L,), serve without overload."""
+    here = links[delivery.link] & delivery.is_intact
+    if problem.is_unicast:
+        return float(delivery.count[here].sum())
     count = len(problem.clusters)
     arrives = delivery.object[here] * count + problem.head[delivery.link[here]]
-    is_direct = np.isin(delivery.intact * count + problem.group, arrives)
-    if problem.level[problem.cluster_index.get_loc(name)] == problem.group_level - 1:
-        clients = problem.clients[is_direct & (delivery.intact >= 0)].sum()
-        facts.insert(4, Fact(label="Clients served from here", value=float(clients)))
-    return ElementReport(facts=tuple(facts), sections=(users,))
+    is_direct = np.isin(delivery.intact * count + problem.group, arrives) & (delivery.intact >= 0)
+    return float(problem.clients[is_direct].sum())
 
 
 def rank_clusters(

@@ -1,13 +1,13 @@
 """Adjustments of any problem: weights, priorities, capacities, costs and failures.
 
-Note on the last hop: a link into a group carries each object once, for all viewers of the group.
+Note on the last hop: unless it is unicast, a link into a group carries each object once for all viewers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from planner.formatting import amount, counted
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.schema import PINNED
 from planner_models.livevideo.problem.tables import VideoTables
+from planner_models.livevideo.problem.validation import last_hop_mbps
 from planner_models.livevideo.problem.workloads import Priority, priorities
 
 
@@ -65,6 +66,13 @@ class Adjustments:
             "requests below it the requested one"
         ),
     ] = None
+    last_hop: Annotated[
+        Literal["multicast", "unicast"] | None,
+        Field(
+            description="links into groups carry a stream once for all of its viewers (multicast) or once "
+            "for each (unicast)"
+        ),
+    ] = None
     fail_links: Annotated[
         tuple[str, ...], Field(description='links that have failed, such as ["S1->R1"]')
     ] = ()
@@ -79,16 +87,19 @@ def adjust(problem: LiveVideo, *, adjustments: Adjustments) -> LiveVideo:
 
     raises  InputError for an unknown link or cluster
     """
-    weights = {"service_weight": adjustments.service_weight, "cost_weight": adjustments.cost_weight}
-    weights = {name: weight for name, weight in weights.items() if weight is not None}
+    settings = {
+        name: getattr(adjustments, name)
+        for name in ("service_weight", "cost_weight", "last_hop")
+        if getattr(adjustments, name) is not None
+    }
     scales = {
         "capacity_mbps": adjustments.capacity_scale
         * _factors(problem, "capacity_factors", adjustments.capacity_factors),
         "cost": adjustments.cost_scale * _factors(problem, "cost_factors", adjustments.cost_factors),
     }
     changed: dict[str, Any] = {}  # collected, since each new problem is validated
-    if weights:
-        changed["settings"] = problem.settings.assign(**weights)
+    if settings:
+        changed["settings"] = problem.settings.assign(**settings)
     if adjustments.priorities_by is not None:
         rates = problem.objects["bitrate_kbps"].to_numpy(float)
         changed["objects"] = problem.objects.assign(priority=priorities(rates, adjustments.priorities_by))
@@ -182,13 +193,11 @@ def describe_shared_last_hop(problem: VideoTables) -> str:
     """Return a note where links into groups are too small to send every viewer its own stream; else "".
 
     The plans hold all the same: an object crosses a link once. A network whose last hop is unicast, such as
-    one over HTTP, would serve fewer viewers.
+    one over HTTP, would serve fewer viewers: `last_hop` plans for it.
     """
-    count = len(problem.clusters)
-    each_alone = np.bincount(
-        problem.group, weights=problem.clients * problem.bitrate_mbps[problem.object], minlength=count
-    )
-    capacity = np.bincount(problem.head, weights=problem.capacity_mbps, minlength=count)
+    if problem.is_unicast:
+        return ""
+    each_alone, capacity = last_hop_mbps(problem)
     short = np.flatnonzero(each_alone > capacity * (1 + 1e-9))
     if not len(short):
         return ""
@@ -202,4 +211,5 @@ def describe_shared_last_hop(problem: VideoTables) -> str:
         f"{amount(float(each_alone[worst]), 'Mbit/s')}, and its links have "
         f"{amount(float(capacity[worst]), 'Mbit/s')}"
         + (f"; {counted(others, 'other groups', 'are')} short too" if others else "")
+        + "; problem.last_hop = unicast plans a stream for each"
     )

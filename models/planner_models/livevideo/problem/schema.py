@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from planner.contract.table import Table, label, number
+from planner.contract.table import Table, choice, label, number
 from planner_models.networks import table_names
 
 MOST_MBPS: Final = 1e9  # 1 Pbit/s, above every link; limits for all quantities keep sums exact
@@ -17,6 +17,10 @@ CHANNEL_NAMES: Final = ("stream", "video", "title", "event")
 MOST_CLIENTS: Final = 1e10  # above the world's population; means may be fractions
 MOST_MS: Final = 1e6
 MOST_S: Final = 1e10  # three centuries
+
+MULTICAST: Final = "multicast"
+UNICAST: Final = "unicast"
+LAST_HOPS: Final = (MULTICAST, UNICAST)
 
 CLUSTERS: Final = Table(
     name="clusters",
@@ -138,11 +142,17 @@ FORBIDDEN: Final = Table(
 )
 SETTINGS: Final = Table(
     name="settings",
-    about="one row: weights of service and cost in the objective, and the length of a chunk",
+    about="one row: weights of service and cost in the objective, the length of a chunk, and the last hop",
     columns={
         "service_weight": number("value of one unit of priority served", at_least=0, at_most=MOST_PRIORITY),
         "cost_weight": number("value of one unit of cost x Mbit/s saved", at_least=0, at_most=MOST_COST),
         "chunk_s": number("length of a chunk, s", more_than=0, at_most=MOST_S, optional=True, default=2.0),
+        "last_hop": choice(
+            "how links into groups carry a stream: once for all of its viewers (multicast, the default), or "
+            "once for each of them (unicast)",
+            LAST_HOPS,
+            optional=True,
+        ),
     },
 )
 TABLES: Final = (CLUSTERS, LINKS, OBJECTS, REQUESTS, HOLDERS, PINNED, FORBIDDEN, SETTINGS)

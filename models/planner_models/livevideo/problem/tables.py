@@ -11,7 +11,14 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.livevideo.problem.schema import FORBIDDEN, HOLDERS, PINNED, default_settings, empty_table
+from planner_models.livevideo.problem.schema import (
+    FORBIDDEN,
+    HOLDERS,
+    PINNED,
+    UNICAST,
+    default_settings,
+    empty_table,
+)
 
 Pair = tuple[str, str]
 
@@ -109,6 +116,11 @@ class VideoTables:
     priority = _column("objects", "priority")  # (O,) value of serving each object to one client
     clients = _column("requests", "clients")  # (Q,) number of clients of each request
 
+    @cached_property
+    def is_unicast(self) -> bool:
+        """Whether links into groups carry a stream once for each viewer, not once for all of them."""
+        return "last_hop" in self.settings and self.settings["last_hop"].iloc[0] == UNICAST
+
     # --- clusters and links ---------------------------------------------------------------
 
     @cached_property
@@ -142,6 +154,11 @@ class VideoTables:
     def head(self) -> Ints:
         """(L,) cluster where each link ends."""
         return self.cluster_rows(self.links["head"])
+
+    @cached_property
+    def is_last_hop(self) -> Bools:
+        """(L,) whether each link leads into a group."""
+        return np.asarray(self.level[self.head] == self.group_level)
 
     # --- objects and sources --------------------------------------------------------------
 
@@ -299,6 +316,18 @@ class VideoTables:
         return self._link_index.get_indexer(pd.Index(keys)).astype(np.int64)
 
     # --- rules ----------------------------------------------------------------------------
+
+    def request_rows(self, item: Ints, group: Ints) -> Ints:
+        """Return the request of each object (n,) and group (n,); -1 where the group does not request it."""
+        count = len(self.clusters)
+        known = (item >= 0) & (group >= 0)
+        keys = pd.Index(np.where(known, item * count + group, -1))
+        return self._request_index.get_indexer(keys).astype(np.int64)
+
+    @cached_property
+    def _request_index(self) -> pd.Index:
+        index: pd.Index = pd.Index(self.object * len(self.clusters) + self.group)
+        return index
 
     def match_rules(self, rules: pd.DataFrame) -> Iterator[tuple[bool, Ints, Ints]]:
         """Yield for each rule whether it names no link, its objects and its links."""

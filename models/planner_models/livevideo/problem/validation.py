@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
 from planner_models.livevideo.problem.tables import Pair, VideoTables, find_cycle, order_tiers
@@ -51,6 +51,53 @@ def _check_settings(problem: VideoTables) -> Iterator[str]:
     if len(problem.settings) != 1:
         where = file_name(problem.settings, "settings")
         yield f"{where}: has {len(problem.settings)} rows, must have one"
+
+
+def _check_last_hop(problem: VideoTables) -> Iterator[str]:
+    """Yield faults of tables that do not go with a unicast last hop."""
+    if not problem.is_unicast:
+        return
+    for table, faults, what in (
+        ("requests", _find_parts_of_clients(problem), "with a part of a client"),
+        ("requests", _find_lower_bitrates(problem), "with lower bitrates"),
+        ("pinned", _find_pinned_last_hops(problem), "on links into groups"),
+    ):
+        yield from shorten_faults(faults, file_name(getattr(problem, table), table), what)
+
+
+def _find_parts_of_clients(problem: VideoTables) -> list[str]:
+    """Return an error line for each request whose clients are no whole number."""
+    return [
+        f"{row_name(problem.requests, 'requests', row)}: clients is {problem.clients[row]:g}, must be a "
+        "whole number: with last_hop = unicast each client takes a stream of its own"
+        for row in np.flatnonzero(problem.clients != np.rint(problem.clients)).tolist()
+    ]
+
+
+def _find_lower_bitrates(problem: VideoTables) -> list[str]:
+    """Return an error line for each request whose clients accept a lower bitrate."""
+    steps, requests = problem.steps, problem.requests
+    is_lower = steps.object != problem.object[steps.request]
+    return [
+        f"{row_name(requests, 'requests', row)}: lowest_kbps is {requests['lowest_kbps'].iloc[row]:g}, must "
+        f"be bitrate_kbps ({requests['bitrate_kbps'].iloc[row]:g}) or blank: with last_hop = unicast clients "
+        "take only the bitrate that they request"
+        for row in np.unique(steps.request[is_lower]).tolist()
+    ]
+
+
+def _find_pinned_last_hops(problem: VideoTables) -> list[str]:
+    """Return an error line for each rule that pins objects to a link into a group."""
+    faults = []
+    for row, (is_everywhere, _, links) in enumerate(problem.match_rules(problem.pinned)):
+        last = links[problem.is_last_hop[links]]
+        if len(last) and not is_everywhere:
+            faults.append(
+                f"{row_name(problem.pinned, 'pinned', row)}: {problem.link_labels[last[0]]} leads to a "
+                "group, must be a link between clusters, or * for both ends: with last_hop = unicast a link "
+                "into a group carries what viewers take"
+            )
+    return faults
 
 
 def _check_names(problem: VideoTables) -> Iterator[str]:
@@ -177,10 +224,34 @@ def report_unreachable(problem: VideoTables) -> list[str]:
         if o not in too_wide
     ]
     return [
+        *_report_short_groups(problem),
         *shorten_faults(lonely, clusters, "of groups without a link"),
         *shorten_faults(wide, objects, "with a bitrate above every link"),
         *shorten_faults(cut_off, objects, "of unreachable channels"),
     ]
+
+
+def _report_short_groups(problem: VideoTables) -> list[str]:
+    """Return a line for each group whose links are too small for a stream of each viewer (unicast only)."""
+    if not problem.is_unicast:
+        return []
+    requested, capacity = last_hop_mbps(problem)
+    lines = [
+        f"{row_name(problem.clusters, 'clusters', row)}: the viewers of group "
+        f"'{problem.clusters['cluster'].iloc[row]}' need {requested[row]:,.6g} Mbit/s with a stream each "
+        f"(last_hop = unicast), and its links have {capacity[row]:,.6g} Mbit/s"
+        for row in np.flatnonzero((requested > capacity * (1 + 1e-9)) & (capacity > 0)).tolist()
+    ]
+    return shorten_faults(lines, file_name(problem.clusters, "clusters"), "of groups with too small links")
+
+
+def last_hop_mbps(problem: VideoTables) -> tuple[Floats, Floats]:
+    """Return what the viewers of each group need with a stream each, and the capacity of its links, (C,)."""
+    count = len(problem.clusters)
+    rate = problem.clients * problem.bitrate_mbps[problem.object]
+    requested = np.bincount(problem.group, weights=rate, minlength=count)
+    capacity = np.bincount(problem.head, weights=problem.capacity_mbps, minlength=count)
+    return requested.astype(float), capacity.astype(float)
 
 
 def _first_requests(item: Ints, selected: Bools) -> list[tuple[int, int]]:
@@ -257,5 +328,6 @@ CHECKS: Final = (
     _check_names,
     _check_tiers,
     _check_rules,
+    _check_last_hop,
 )
 """Checks in order; each relies on the ones before it."""

@@ -235,6 +235,11 @@ def simulate(
     returns  metrics METRICS; tables clients and overloads (`DataPlane.record`) and trees, the plan at the end
     source   Mukerjee 2018, sections 4.4 and 4.7.2
     """
+    if problem.is_unicast:
+        raise InputError(
+            "problem.last_hop is unicast: agents in time send streams to whole groups; set it to multicast "
+            "to simulate, or solve and compare without time"
+        )
     recorder = FrameRecorder(until_s, is_on=frames)
     execution = DataPlane(
         problem=problem,

@@ -189,7 +189,7 @@ def fix_trees(
                 continue
             combinations.share[n] = is_used
             for j in range(rows.first[link], rows.first[link + 1]):
-                usage = rows.usage[objects.object_class[o], rows.row[j]]
+                usage = rows.usage[objects.object_class[o], rows.row[j]] * rows.streams[link]
                 combinations.row_load[rows.row[j]] += change * usage
                 fixed_load[rows.row[j]] += is_used * usage
         combinations.value[o] = value

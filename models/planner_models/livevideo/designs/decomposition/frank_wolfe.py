@@ -143,6 +143,11 @@ class FrankWolfe:
     def _initial_unit_price(self) -> float:
         """Return a guess at the price per Mbit/s of a scarce row: a fifth of the median value per Mbit/s."""
         layered = self.layered
+        if layered.problem.is_unicast:  # links into groups are scarce: the value of one viewer
+            per_mbps = layered.objects.value / (
+                layered.streams * layered.objects.bitrate[layered.request_object]
+            )
+            return float(np.median(per_mbps)) / 5.0
         # pinned requests are worth any price
         value = np.minimum(layered.object_value, 1e3 * np.median(layered.objects.value))
         return float(np.median((value / layered.objects.bitrate)[layered.request_count > 0])) / 5.0
@@ -306,7 +311,7 @@ def take_steps(  # noqa: C901
                 continue
             for j in range(rows.first[link], rows.first[link + 1]):
                 m = rows.row[j]
-                change = d * rows.usage[k, m]
+                change = d * rows.usage[k, m] * rows.streams[link]
                 price = terms.multiplier[m] + terms.penalty[m] * (load[m] - terms.limit[m])
                 if price > 0:
                     gain -= change * price
@@ -325,7 +330,7 @@ def take_steps(  # noqa: C901
             share[n] += step * d
             link = combinations.link[n]
             for j in range(rows.first[link], rows.first[link + 1]):
-                load[rows.row[j]] += step * d * rows.usage[k, rows.row[j]]
+                load[rows.row[j]] += step * d * rows.usage[k, rows.row[j]] * rows.streams[link]
 
 
 @allocating_kernel

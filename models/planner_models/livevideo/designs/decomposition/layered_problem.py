@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.livevideo.designs.integer_program import round_capacities
+from planner_models.livevideo.designs.integer_program import count_viewers, round_capacities
 from planner_models.livevideo.designs.tree.local_network import (
     CAPACITY_TOLERANCE,
     NetworkArrays,
@@ -66,6 +66,8 @@ class LayeredProblem:
 
     objects       requests, class and bitrate of each object; the group is a head of layer c
     request       (Q,) the problem's request, -1 for one that only represents a pinned link
+    streams       (Q,) streams of each request on layer c: 1, or its clients where the last hop is unicast, as
+                  far as they fit
     pin_bonus     included in the value of pinned requests; more than all other value and cost
     pinned_count  number of requests with the bonus
     class_rate    (K,) bitrate of each class, Mbit/s
@@ -78,6 +80,7 @@ class LayeredProblem:
     c: Layer
     objects: ObjectArrays
     request: Ints
+    streams: Floats
     pin_bonus: float
     pinned_count: int
     class_rate: Floats
@@ -192,6 +195,11 @@ def build_layers(problem: LiveVideo) -> LayeredProblem:
         )
         heads.insert(position, count)
     item, group, value, request, pins, pin_bonus = _collect_requests(problem, columns, heads, local)
+    streams = np.ones(len(item))
+    if problem.is_unicast:
+        fitting = _count_fitting(problem)[request]
+        value = value * fitting / problem.clients[request]
+        streams = np.maximum(fitting, 1.0)
     order = np.argsort(item, kind="stable")
     layers = [_sort_layer(layer_columns, size) for layer_columns, size in zip(columns, heads, strict=True)]
     object_class, member = _find_classes(problem, pins)
@@ -213,11 +221,24 @@ def build_layers(problem: LiveVideo) -> LayeredProblem:
         c=layers[2],
         objects=objects,
         request=request[order],
+        streams=streams[order],
         pin_bonus=pin_bonus,
         pinned_count=int((value >= pin_bonus).sum()) if pin_bonus else 0,
         class_rate=problem.bitrate_mbps[member],
         usable=PerLayer(*usable),
     )
+
+
+def _count_fitting(problem: LiveVideo) -> Floats:
+    """Return the clients of each request that fit on all links into its group, alone, (Q,)."""
+    order = np.argsort(problem.head, kind="stable")
+    first = np.searchsorted(problem.head[order], np.arange(len(problem.clusters) + 1))
+    links, repeats = links_to(first, problem.group)
+    request = np.repeat(np.arange(len(repeats)), repeats)
+    rate = problem.bitrate_mbps[problem.object]
+    fitting = np.floor(problem.capacity_mbps[order[links]] / rate[request] * (1 + CAPACITY_TOLERANCE))
+    total = np.bincount(request, weights=fitting, minlength=len(repeats))
+    return np.asarray(np.minimum(problem.clients, total))
 
 
 def _collect_requests(
@@ -321,8 +342,9 @@ class RowArrays(NamedTuple):
 
     link         (M,) link of each row
     first, row   rows row[first[n]:first[n + 1]] are those of link n
-    usage        (K, M) what an object of each class uses of each row
-    cost         (N,) cost of each link per Mbit/s
+    usage        (K, M) what a stream of each class uses of each row
+    streams      (N,) streams of an object on each link
+    cost         (N,) cost of each link per Mbit/s, of all of these
     n_a, n_b     links of layers a and b
     """
 
@@ -330,6 +352,7 @@ class RowArrays(NamedTuple):
     first: Ints
     row: Ints
     usage: Floats
+    streams: Floats
     cost: Floats
     n_a: int
     n_b: int
@@ -357,11 +380,14 @@ class CapacityRows:
         self.problem_link = np.concatenate([layer.link for layer in layered.layers])
         is_requested = layered.request_count > 0
         max_load = np.full(len(capacity), float(objects.bitrate[is_requested].sum()))
-        request_rate = np.repeat(objects.bitrate, layered.request_count)
+        request_rate = np.repeat(objects.bitrate, layered.request_count) * layered.streams
         group_load = np.bincount(objects.group, weights=request_rate, minlength=len(layered.c.first) - 1)
         max_load[self.sizes[0] + self.sizes[1] :] = group_load[layered.c.head]
         rates, count = np.unique(objects.bitrate[is_requested], return_counts=True)
         rounded = round_capacities(capacity, rates, count)
+        if layered.problem.is_unicast:
+            last = capacity[self.sizes[0] + self.sizes[1] :]
+            rounded[-len(last) :] = round_capacities(last, *count_viewers(layered.problem))
         link = np.flatnonzero((max_load > capacity) & (rounded > 0))
         links, min_bitrates, limits = [link], [np.zeros(len(link))], [rounded[link]]
         for rate in rates:
@@ -388,6 +414,7 @@ class CapacityRows:
             first=np.searchsorted(self.link[order], np.arange(self.link_count + 1)),
             row=order,
             usage=np.ascontiguousarray(self.usage),
+            streams=np.ones(self.link_count),
             cost=self.cost,
             n_a=self.sizes[0],
             n_b=self.sizes[1],
