@@ -290,6 +290,9 @@ def livevideo(problem: Tables, plan: Tables) -> Figures:
     load: dict[tuple[str, str], float] = defaultdict(float)
     for row in trees.itertuples():
         load[row.tail, row.head] += row.bitrate_kbps / 1000
+    viewers = list(plan["viewers"].itertuples()) if "viewers" in plan else []  # of a unicast last hop
+    for row in viewers:
+        load[row.edge, row.group] += row.clients * row.bitrate_kbps / 1000
     capacity_mbps = {(row.tail, row.head): row.capacity_mbps for row in links.itertuples()}
     full = {link for link, mbps in load.items() if mbps > capacity_mbps[link] * OVERLOAD}
     clusters = problem["clusters"]
@@ -302,11 +305,15 @@ def livevideo(problem: Tables, plan: Tables) -> Figures:
         reached.get((row.channel, row.bitrate_kbps), {}).get(row.group) for row in requests.itertuples()
     ]
     clients = requests["clients"].to_numpy(float)
-    is_served = np.array([state is True for state in states])
+    served = clients[np.array([state is True for state in states])].sum()
+    at_sources = dict.fromkeys(sources, True)
+    for row in viewers:
+        is_intact = reached.get((row.channel, row.bitrate_kbps), at_sources).get(row.edge)
+        served += row.clients if is_intact and (row.edge, row.group) not in full else 0
     price = {(row.tail, row.head): getattr(row, "cost", 0.0) for row in links.itertuples()}
     return {
         "clients": clients.sum(),
-        "clients_at_bitrate": 100 * clients[is_served].sum() / clients.sum(),
+        "clients_at_bitrate": 100 * served / clients.sum(),
         "cost": sum(price[link] * mbps for link, mbps in load.items()),
     }
 

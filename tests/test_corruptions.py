@@ -33,7 +33,7 @@ DECISIONS = {
     "consolidation": {"fleet", "placement", "slots", "helpers", "moves"},
     "flowtables": {"megaflows", "masks"},
     "geostore": {"replicas", "routes", "propagation", "classes", "servers", "shards"},
-    "livevideo": {"trees", "waits"},
+    "livevideo": {"trees", "waits", "viewers"},
     "membership": {"members", "protocol", "watch", "cheaper", "shed", "fences", "naming"},
     "multicast": {"partitions", "meta_groups", "headers", "header_rules"},
     "rotors": {"period", "circuits", "routes", "expander"},

@@ -41,9 +41,9 @@ counts the bitrate of the first request, `clients_served` any request; Tables 4.
 whose last request is served.
 
 Links into groups carry an object once for all of its viewers, unless `last_hop` of `settings` (or
-`problem.last_hop`) is `unicast`: then each viewer takes a stream of its own over them, groups may be served in
-part and by several edges, and the plan table `viewers` says which edge serves how many. All designs do so; lower
-bitrates, `most_moved` and `planner simulate` are for a multicast last hop only.
+`problem.last_hop`) is `unicast`: then each viewer takes a stream of its own over them, groups may be served
+in part and by several edges, and the plan table `viewers` says which edge serves how many. All designs do
+so; lower bitrates, `most_moved` and `planner simulate` are for a multicast last hop only.
 
 Every design sets up pinned streams first, on the cheapest trees for them alone; a design that cannot
 carry them returns no plan, with the reason. `planner simulate` runs the last three designs in time:
@@ -57,9 +57,10 @@ bitrate_kbps, tail, head)` with * for all, and `settings(service_weight, cost_we
 last_hop?)`. A plan is `trees(channel, bitrate_kbps, tail, head)`, one row a link that carries an object, and
 where clients waited for a decision `waits(group, channel, bitrate_kbps, waited_s)`; `unserved(group, channel,
 bitrate_kbps, clients)` lists the clients that no tree reaches, which scarce capacity leaves without service;
-`viewers(group, channel, bitrate_kbps, edge, clients)` lists those of each edge by a unicast last hop. `service = "all"` serves everyone or proves that no plan can. A trace
-`sessions(start_s, duration_s, group, channel, bitrate_kbps)` in place of `requests` is cut into windows:
-source `sessions` for `planner roll`, `window` for one of them.
+`viewers(group, channel, bitrate_kbps, edge, clients)` lists those of each edge by a unicast last hop.
+`service = "all"` serves everyone or proves that no plan can. A trace `sessions(start_s, duration_s, group,
+channel, bitrate_kbps)` in place of `requests` is cut into windows: source `sessions` for `planner roll`,
+`window` for one of them.
 
 >>> import pandas as pd
 >>> from planner_models import livevideo

@@ -51,19 +51,7 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
     m.steps = pyo.Set(dimen=2, initialize=list(steps))  # requests and the objects that they accept
     pinned_objects = [int(o) for o in problem.pinned_links[:, 0]]
     m.O = pyo.Set(initialize=sorted({*(o for _, o in steps), *pinned_objects}))
-    streams = count_streams(problem)
-    m.serves = pyo.Var(
-        m.L,
-        m.O,
-        domain=lambda _, link, o: pyo.NonNegativeIntegers if (link, o) in streams else pyo.Binary,
-        bounds=lambda _, link, o: (0, streams.get((link, o), 1)),
-    )
-    clients = problem.clients.tolist() if problem.is_unicast else [1.0] * len(problem.requests)
-    m.takes = pyo.Var(
-        m.steps,
-        domain=pyo.NonNegativeIntegers if problem.is_unicast else pyo.Binary,
-        bounds=lambda _, r, _o: (0, clients[r]),
-    )
+    streams = _add_variables(problem, m)
     into = _list_links_in(problem)
     bitrate, capacity = problem.bitrate_mbps.tolist(), problem.capacity_mbps.tolist()
     m.capacity = pyo.Constraint(
@@ -82,10 +70,30 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
     )
     _keep_rules(problem, m)
     cost = problem.cost.tolist()
-    service = sum(value / clients[r] * m.takes[r, o] for (r, o), value in steps.items())
+    service = sum(value / m.takes[r, o].ub * m.takes[r, o] for (r, o), value in steps.items())
     spent = sum(cost[link] * bitrate[o] * m.serves[link, o] for link in m.L for o in m.O)
     m.value = pyo.Objective(expr=service - problem.cost_weight * spent, sense=pyo.maximize)
     return m
+
+
+def _add_variables(problem: LiveVideo, m: pyo.ConcreteModel) -> dict[tuple[int, int], float]:
+    """Add the variables to a model; return the viewers of links into groups, as `count_streams`."""
+    import pyomo.environ as pyo
+
+    streams = count_streams(problem)
+    m.serves = pyo.Var(
+        m.L,
+        m.O,
+        domain=lambda _, link, o: pyo.NonNegativeIntegers if (link, o) in streams else pyo.Binary,
+        bounds=lambda _, link, o: (0, streams.get((link, o), 1)),
+    )
+    clients = problem.clients.tolist() if problem.is_unicast else [1.0] * len(problem.requests)
+    m.takes = pyo.Var(
+        m.steps,
+        domain=pyo.NonNegativeIntegers if problem.is_unicast else pyo.Binary,
+        bounds=lambda _, r, _o: (0, clients[r]),
+    )
+    return streams
 
 
 def count_streams(problem: LiveVideo) -> dict[tuple[int, int], float]:

@@ -145,11 +145,8 @@ def build_program(problem: LiveVideo) -> TreeProgram:
 
     value, step, receiver_of_step = _find_steps(problem, receivers)
     clients = _count_clients(problem, receivers)
-    value, most = value / np.maximum(clients, 1.0), np.ones(count)
-    if problem.is_unicast:
-        last = problem.is_last_hop[link]
-        fitting = np.floor(problem.capacity_mbps[link] / bitrate * (1 + TOLERANCE))
-        most[last] = np.minimum(clients[inverse], fitting)[last]
+    value = value / np.maximum(clients, 1.0)
+    most = _limit_streams(problem, pairs, clients[inverse])
     pins = _find_pins(problem, pairs, receivers)
     m = ProgramBuilder(sense="maximize", name="live video")
     serves = m.variables(
@@ -188,6 +185,17 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     # pinned requests or links without a variable
     m.constrain("unreachable", Expression.zero(pins.impossible), lower=1.0)
     return TreeProgram(program=m.build(), object=item, link=link, capacity_links=usable, step=step, most=most)
+
+
+def _limit_streams(problem: LiveVideo, pairs: Ints, clients: Floats) -> Floats:
+    """Return the largest number of streams of each object and link, (n, 2), whose receiver has clients (n,)."""
+    item, link = pairs[:, 0], pairs[:, 1]
+    most = np.ones(len(pairs))
+    if problem.is_unicast:
+        last = problem.is_last_hop[link]
+        fitting = np.floor(problem.capacity_mbps[link] / problem.bitrate_mbps[item] * (1 + TOLERANCE))
+        most[last] = np.minimum(clients, fitting)[last]
+    return most
 
 
 def _count_clients(problem: LiveVideo, receivers: Ints) -> Floats:

@@ -88,17 +88,26 @@ def distribute(
     gap = decomposition.GAP if options.gap is None else options.gap
     search.run(prices.bound, gap, deadline)
     plan, bound = search.streams.plan(), prices.bound
-    objective = measure(problem, plan, None)[OBJECTIVE] or 0.0
     is_small = integer_program.count_links(problem) <= decomposition.MAX_EXACT_LINKS
-    if is_small and not _is_close(objective, bound, gap) and not deadline.is_over:
+    if is_small and not _is_close(_value(problem, plan), bound, gap) and not deadline.is_over:
         exact = integer_program.solve(problem, options=deadline.options(replace(options, gap=gap)))
         bound = min(bound, bound if exact.proof.bound is None else exact.proof.bound)
-        if exact.plan is not None and (exact.proof.objective or 0.0) > objective:
-            plan, objective = exact.plan, exact.proof.objective or 0.0
+        if exact.plan is not None:
+            plan = max(plan, exact.plan, key=lambda trees: _value(problem, trees))
     proof = judged(
-        "max", objective, bound, gap=max(gap, ROUNDING), metric=OBJECTIVE, backend=decomposition.BACKEND
+        "max",
+        _value(problem, plan),
+        bound,
+        gap=max(gap, ROUNDING),
+        metric=OBJECTIVE,
+        backend=decomposition.BACKEND,
     )
     return PricedDecision(plan=plan, proof=proof, prices=prices.labels())
+
+
+def _value(problem: LiveVideo, plan: Trees) -> float:
+    """Return the objective value of a plan."""
+    return measure(problem, plan, None)[OBJECTIVE] or 0.0
 
 
 def _is_close(objective: float, bound: float, limit: float) -> bool:
@@ -228,7 +237,7 @@ class TreeSearch:
 
     def run(self, bound: float, gap: float, deadline: Deadline) -> None:
         """Insert all objects, then make moves until the gap, the deadline, or moves no longer gain."""
-        value = self._value_at_start()
+        value = _value(self.problem, self.streams.plan())
         for number in range(len(PRICE_FACTORS)):
             for item in self.order:
                 if deadline.is_over:
@@ -246,10 +255,6 @@ class TreeSearch:
                 return
             value += gain
             stalls = 0 if gain > least else stalls + 1
-
-    def _value_at_start(self) -> float:
-        """Return the value of the streams at the start."""
-        return measure(self.problem, self.streams.plan(), None)[OBJECTIVE] or 0.0
 
     def value(self, item: int) -> float:
         """Return the value of the clients that the links of an object serve, less the cost of the streams."""
@@ -342,20 +347,16 @@ class TreeSearch:
 
         A move that loses is undone. None where no viewer waits.
         """
-        streams, random = self.streams, self.random
-        waiting = [key for key, clients in streams.waiting.items() if clients > 0]
+        random = self.random
+        waiting = [key for key, clients in self.streams.waiting.items() if clients > 0]
         if not waiting:
             return None
         item, group = waiting[int(random.random() * len(waiting))]
-        last = streams.into[group]
-        shared = [*last, *(upper for link in last for upper in streams.into[streams.tail[link]])]
-        rivals = sorted({other for link in shared for other in self.users[link]} - {item})
-        count = min(len(rivals), 1 + int(random.random() * MAX_REMOVED))
-        removed = [item, *(rivals[i] for i in random.permutation(len(rivals))[:count].tolist())]
+        removed = [item, *self._draw_rivals(item, group)]
         saved = [self.remove(other) for other in removed]
         number = int(random.random() * len(PRICE_FACTORS))
         keys = {other: -self.density[other] * (0.5 + random.random()) for other in removed}
-        for other in sorted(removed, key=lambda other: keys[other]):
+        for other in sorted(removed, key=keys.__getitem__):
             self.insert(other, number)
         gain = sum(self.value(other) for other in removed) - sum(tree.value for tree in saved)
         if gain >= 0:
@@ -363,6 +364,19 @@ class TreeSearch:
         for other in removed:
             self.remove(other)
         for tree in saved:
-            for link, clients in tree.streams:
-                self._add(tree.item, link, clients)
+            self._restore(tree)
         return 0.0
+
+    def _draw_rivals(self, item: int, group: int) -> list[int]:
+        """Draw other objects that use the links into a group, or into an edge above it."""
+        streams = self.streams
+        last = streams.into[group]
+        links = {*last, *(upper for link in last for upper in streams.into[streams.tail[link]])}
+        rivals = sorted({other for link in links for other in self.users[link]} - {item})
+        count = min(len(rivals), 1 + int(self.random.random() * MAX_REMOVED))
+        return [rivals[index] for index in self.random.permutation(len(rivals))[:count].tolist()]
+
+    def _restore(self, tree: Saved) -> None:
+        """Add the streams of an object that were removed."""
+        for link, clients in tree.streams:
+            self._add(tree.item, link, clients)

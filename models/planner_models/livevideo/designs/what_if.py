@@ -72,19 +72,18 @@ def explain(
     ]
     sentences = [sentence]
     if problem.is_unicast:
-        groups, last_hop = _report_last_hop(problem, delivery)
+        groups, sentence = _report_last_hop(problem, delivery)
         sections.insert(1, groups)
-        sentences.append(last_hop)
+        sentences.append(sentence)
     if upgrades:
         sentences.append(again.sentence(upgrades, what="upgrade"))
     if costs:
         sentences.append(again.sentence(costs, what="price change"))
     if failures:
         worst = failures[-1]
-        sentences.append(
-            f"Of {counted(len(failures), 'failures')} tried, {worst.change.name} loses most: "
-            f"{amount_or_number(-(worst.gain or 0.0), again.metric.unit)} of {again.label}."
-        )
+        loss = amount_or_number(-(worst.gain or 0.0), again.metric.unit)
+        tried = counted(len(failures), "failures")
+        sentences.append(f"Of {tried} tried, {worst.change.name} loses most: {loss} of {again.label}.")
     if decided.baseline is not None:
         section, sentence = _compare_trees(decided.baseline, plan, decided.baseline_name)
         sections.append(section)

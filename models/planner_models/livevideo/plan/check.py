@@ -135,7 +135,7 @@ def compute_delivery(problem: LiveVideo, plan: Trees) -> Delivery:
     if over.any():
         intact = find_received(problem, arrivals)
         intact_clients = served_clients(
-            problem, CarriedStreams(*(rows[is_intact] for rows in streams)), intact
+            problem, CarriedStreams(item[is_intact], link[is_intact], streams.number[is_intact]), intact
         )
     return Delivery(
         object=item,
@@ -144,7 +144,7 @@ def compute_delivery(problem: LiveVideo, plan: Trees) -> Delivery:
         received=received,
         intact=intact,
         arrivals=arrivals,
-        count=streams.count,
+        count=streams.number,
         is_intact=is_intact,
         clients=clients,
         intact_clients=intact_clients,

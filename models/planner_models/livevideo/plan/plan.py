@@ -123,12 +123,12 @@ class CarriedStreams(NamedTuple):
     """Streams of a plan on links, (n,) arrays: each row is an object on a link.
 
     object, link  -1 for unknown
-    count         number of streams: 1, or the viewers on a link of a unicast last hop
+    number        of streams: 1, or the viewers on a link of a unicast last hop
     """
 
     object: Ints
     link: Ints
-    count: Floats
+    number: Floats
 
 
 def list_streams(problem: LiveVideo, plan: Trees) -> CarriedStreams:
@@ -145,7 +145,7 @@ def list_streams(problem: LiveVideo, plan: Trees) -> CarriedStreams:
 
 def load_per_link(problem: LiveVideo, streams: CarriedStreams) -> Floats:
     """Return the load of each link, (L,), Mbit/s."""
-    rate = problem.bitrate_mbps[streams.object] * streams.count
+    rate = problem.bitrate_mbps[streams.object] * streams.number
     return np.bincount(streams.link, weights=rate, minlength=len(problem.links)).astype(float)
 
 
@@ -190,7 +190,7 @@ def build_plan(problem: LiveVideo, item: Ints, link: Ints, count: Floats | None 
         return Trees(trees=rows, unserved=unserved)
     last = problem.is_last_hop[link]
     viewers = rows[last].rename(columns={"tail": "edge", "head": "group"})
-    viewers = viewers.assign(clients=streams.count[order][last])[list(VIEWERS.columns)]
+    viewers = viewers.assign(clients=streams.number[order][last])[list(VIEWERS.columns)]
     return Trees(
         trees=rows[~last].reset_index(drop=True),
         unserved=unserved,

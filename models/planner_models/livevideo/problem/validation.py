@@ -75,14 +75,16 @@ def _find_parts_of_clients(problem: VideoTables) -> list[str]:
 
 
 def _find_lower_bitrates(problem: VideoTables) -> list[str]:
-    """Return an error line for each request whose clients accept a lower bitrate."""
+    """Return an error line for the first request whose clients accept a lower bitrate, and how many do."""
     steps, requests = problem.steps, problem.requests
-    is_lower = steps.object != problem.object[steps.request]
+    rows = np.unique(steps.request[steps.object != problem.object[steps.request]])
+    if not len(rows):
+        return []
+    row, others = int(rows[0]), len(rows) - 1
     return [
         f"{row_name(requests, 'requests', row)}: lowest_kbps is {requests['lowest_kbps'].iloc[row]:g}, must "
         f"be bitrate_kbps ({requests['bitrate_kbps'].iloc[row]:g}) or blank: with last_hop = unicast clients "
-        "take only the bitrate that they request"
-        for row in np.unique(steps.request[is_lower]).tolist()
+        "take only the bitrate that they request" + (f"; so in {others:,} more rows" if others else "")
     ]
 
 

@@ -243,8 +243,8 @@ def test_trees_end_at_edges_and_an_overload_degrades_the_viewers_of_its_link_onl
         columns=["channel", "bitrate_kbps", "tail", "head"],
     )
     plan = replace(plan_of(("A", "E", 51.0), ("A", "E2", 30.0)), trees=both)
-    (violation,) = check(item, plan)
-    assert (violation.where, violation.amount, violation.limit) == ("E->A", 102.0, 100.0)
+    (row,) = check(item, plan).frame.to_dict(orient="records")
+    assert (row["limit"], row["where"], row["amount"], row["allowed"]) == ("capacity", "E->A", 102.0, 100.0)
     metrics = measure(item, plan, None)
     assert (metrics["degraded_clients"], metrics["unserved_clients"]) == (51, 220)
     assert metrics["average_bitrate_kbps"] == pytest.approx(2000 * 30 / 301)
