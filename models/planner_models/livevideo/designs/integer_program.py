@@ -188,7 +188,10 @@ def build_program(problem: LiveVideo) -> TreeProgram:
 
 
 def _limit_streams(problem: LiveVideo, pairs: Ints, clients: Floats) -> Floats:
-    """Return the largest number of streams of each object and link, (n, 2), whose receiver has clients (n,)."""
+    """Return the largest number of streams of each object and link, (n, 2), (n,).
+
+    clients  (n,) streams that the receiver of each can take
+    """
     item, link = pairs[:, 0], pairs[:, 1]
     most = np.ones(len(pairs))
     if problem.is_unicast:

@@ -125,8 +125,9 @@ def _find_tree(
     price = problem.cost_weight * float(problem.bitrate_mbps[item])
     solve = solve_tree if len(rows) <= MAX_EXACT_GROUPS else build_tree
     instance: tuple[Any, ...] = (problem.group[rows], value, price, *links_by_head)
-    links: Ints = solve(*instance, problem.tail, cost, has_object, usable)
-    return links.tolist()
+    instance += (problem.tail, cost, has_object, usable)
+    links: list[int] = solve(*instance).tolist()
+    return links
 
 
 def _usable_links(streams: Streams, item: int, *, sees_load: bool) -> Bools:

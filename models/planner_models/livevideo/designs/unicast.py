@@ -57,6 +57,7 @@ PRICE_FACTORS: Final = (1.0, 0.9, 0.7, 0.4, 0.0)
 
 MAX_REMOVED: Final = 8  # objects that a move removes, at most
 MAX_STALLS: Final = 3_000  # moves in a row without a gain after which the search ends
+MAX_DRAWS: Final = 64  # requests that are drawn until one has viewers who wait, before all are looked at
 CHECKED: Final = 16  # moves between two looks at the gap
 
 
@@ -71,10 +72,7 @@ def distribute(
     raises  InputError for another backend, or for `most_moved`
     source  Mukerjee 2018, Fig. 4.8, with the last hop of `formulation`
     """
-    if options.backend != "highs":
-        raise InputError(f"backend is '{options.backend}': 'vdn' is a solver of its own, leave it out")
-    if most_moved is not None:
-        raise InputError("most_moved counts trees that reach groups: leave it out where last_hop = unicast")
+    _require_options(most_moved, options)
     if len(problem.tiers) > layered_problem.MAX_TIERS or not len(problem.requests):
         return integer_program.solve(problem, options=options)
     get_ready()  # before the time limit starts
@@ -103,6 +101,14 @@ def distribute(
         backend=decomposition.BACKEND,
     )
     return PricedDecision(plan=plan, proof=proof, prices=prices.labels())
+
+
+def _require_options(most_moved: int | None, options: Options) -> None:
+    """Check options that the search cannot follow: raises InputError."""
+    if options.backend != "highs":
+        raise InputError(f"backend is '{options.backend}': 'vdn' is a solver of its own, leave it out")
+    if most_moved is not None:
+        raise InputError("most_moved counts trees that reach groups: leave it out where last_hop = unicast")
 
 
 def _value(problem: LiveVideo, plan: Trees) -> float:
@@ -226,6 +232,7 @@ class TreeSearch:
         self.groups: list[list[int]] = [[] for _ in range(len(problem.objects))]
         for item, group in zip(problem.object.tolist(), problem.group.tolist(), strict=True):
             self.groups[item].append(group)
+        self.requests = list(streams.waiting)
         self.links: list[list[int]] = [[] for _ in self.groups]
         self.users: list[set[int]] = [set() for _ in streams.tail]
         requested = np.unique(problem.object)
@@ -348,10 +355,10 @@ class TreeSearch:
         A move that loses is undone. None where no viewer waits.
         """
         random = self.random
-        waiting = [key for key, clients in self.streams.waiting.items() if clients > 0]
-        if not waiting:
+        waiting = self._draw_waiting()
+        if waiting is None:
             return None
-        item, group = waiting[int(random.random() * len(waiting))]
+        item, group = waiting
         removed = [item, *self._draw_rivals(item, group)]
         saved = [self.remove(other) for other in removed]
         number = int(random.random() * len(PRICE_FACTORS))
@@ -366,6 +373,16 @@ class TreeSearch:
         for tree in saved:
             self._restore(tree)
         return 0.0
+
+    def _draw_waiting(self) -> tuple[int, int] | None:
+        """Draw an object and a group with viewers who wait; None where nobody waits."""
+        waiting, random = self.streams.waiting, self.random
+        for _ in range(MAX_DRAWS):
+            key = self.requests[int(random.random() * len(self.requests))]
+            if waiting[key] > 0:
+                return key
+        keys = [key for key in self.requests if waiting[key] > 0]
+        return keys[int(random.random() * len(keys))] if keys else None
 
     def _draw_rivals(self, item: int, group: int) -> list[int]:
         """Draw other objects that use the links into a group, or into an edge above it."""

@@ -50,8 +50,7 @@ def explain(
     as it is.
     """
     plan: Trees = decided.decision.plan  # type: ignore[assignment]
-    delivery = compute_delivery(problem, plan)
-    load = delivery.load_mbps
+    load = (delivery := compute_delivery(problem, plan)).load_mbps
     price = find_dual_prices(problem, decided)
     again: Reoptimization[LiveVideo] = Reoptimization(
         decided,
@@ -60,21 +59,21 @@ def explain(
         options=options,
         warm=price is not None,
     )
-    limits, ranked, sentence = _report_full_links(problem, load, price)
+    links, ranked, sentence = _report_full_links(problem, load, price)
+    limits, sentences = [links], [sentence]
+    if problem.is_unicast:
+        groups, sentence = _report_last_hop(problem, delivery)
+        limits.append(groups)
+        sentences.append(sentence)
     upgrades = again.solve_all(_list_upgrades(problem, ranked[:candidates], upgrade, price))
     costs = again.solve_all(_list_price_changes(problem, load, discount, candidates))
     failures = again.solve_all(_list_failures(problem, load), candidates)
     sections = [
-        limits,
+        *limits,
         again.section(upgrades, title="Upgrades", units={"added_mbps": "Mbit/s"}),
         again.section(costs, title="Price changes", units=dict.fromkeys(("cost", "new_cost"), "per Mbit/s")),
         again.section(failures, title="Failures"),
     ]
-    sentences = [sentence]
-    if problem.is_unicast:
-        groups, sentence = _report_last_hop(problem, delivery)
-        sections.insert(1, groups)
-        sentences.append(sentence)
     if upgrades:
         sentences.append(again.sentence(upgrades, what="upgrade"))
     if costs:
