@@ -143,11 +143,13 @@ class Prices:
 
     def run(self, deadline: Deadline) -> None:
         """Improve prices and bound until the deadline or until the bound makes no progress."""
-        stalls, smoothed = 0, self.price
+        start = self._last_hop_prices()
+        self._compute_bound(start, deadline)
+        self.relaxation.warm_start(self.paths, start)
+        stalls, smoothed = 0, start
         for number in range(PASSES):
             self.relaxation.run_pass(QUICK if number < QUICK_PASSES else GOOD, deadline=deadline)
-            newest = self.relaxation.price
-            smoothed = newest if number == 0 else (1 - SMOOTHING) * smoothed + SMOOTHING * newest
+            smoothed = (1 - SMOOTHING) * smoothed + SMOOTHING * self.relaxation.price
             is_late = deadline.is_over
             if is_late or (number + 1) % PASSES_PER_BOUND == 0:
                 before = self.bound
@@ -158,6 +160,29 @@ class Prices:
             if is_late or stalls == STALL_LIMIT:
                 break
         self.pricer.close()
+
+    def _last_hop_prices(self) -> Floats:
+        """Return prices of rows, (M,), at which each group fills its links with the streams of most value.
+
+        They are those of a fractional knapsack: the value per Mbit/s of the last request that fits.
+        """
+        problem, count = self.problem, len(self.problem.clusters)
+        capacity = np.bincount(problem.head, problem.capacity_mbps, minlength=count)
+        density = problem.value / (problem.bitrate_mbps[problem.object] * problem.clients)
+        order = np.lexsort((-density, problem.group))
+        group = problem.group[order]
+        load = (problem.bitrate_mbps[problem.object] * problem.clients)[order]
+        total = np.cumsum(load)
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        before = (total - load)[first]
+        reached = total - np.repeat(before, np.diff(np.append(first, len(group))))
+        price = np.zeros(count)
+        is_full = reached > capacity[group] * (1 + ROUNDING)
+        full, row = np.unique(group[is_full], return_index=True)
+        price[full] = density[order][is_full][row]
+        link = self.rows.problem_link[self.rows.link]
+        is_last = (link >= 0) & problem.is_last_hop[link] & (self.rows.min_bitrate == 0)
+        return np.where(is_last, price[problem.head[link]], 0.0)
 
     def _compute_bound(self, price: Floats, deadline: Deadline) -> None:
         """Compute the bound at these prices of rows; keep them if it is the best so far."""

@@ -132,9 +132,7 @@ class FrankWolfe:
         cost = np.bincount(item, rows.cost[link], minlength=len(objects.bitrate)) * objects.bitrate
         served = np.where(paths[:, 2] >= 0, objects.value, 0.0)
         combinations.value[:] = self.layered.sum_by_object(served) - cost
-        carried = np.zeros((len(rows.usage), rows.link_count))  # objects of each class on each link
-        np.add.at(carried, (objects.object_class[item], link), 1.0)
-        combinations.row_load[:] = (carried[:, rows.link] * rows.usage).sum(axis=0)
+        combinations.row_load[:] = rows.load(objects.object_class[item], link)
         if price is not None:
             self.terms = self.terms._replace(multiplier=price.copy())
             self.passes = 4

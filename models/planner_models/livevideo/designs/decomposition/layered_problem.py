@@ -430,6 +430,15 @@ class CapacityRows:
         parts = np.split(price, np.cumsum(self.sizes)[:2], axis=1)
         return PerLayer(*(np.ascontiguousarray(prices_of) for prices_of in parts))
 
+    def load(self, object_class: Ints, link: Ints, streams: Floats | float = 1.0) -> Floats:
+        """Return the load of rows, (M,), of objects of these classes on these links, (n,).
+
+        streams  of each, on its link
+        """
+        carried = np.zeros((len(self.usage), self.link_count))
+        np.add.at(carried, (object_class, link), streams)
+        return np.asarray((carried[:, self.link] * self.usage).sum(axis=0))
+
     def from_labels(self, prices: dict[tuple[str, float], float]) -> Floats:
         """Return the prices of rows (M,) that have the labels; 0 for others."""
         if not prices:

@@ -69,20 +69,28 @@ class ViewerRows(CapacityRows):
         self.min_bitrate, self.limit = rows.min_bitrate, rows.limit
         self.cost = np.concatenate(split.layered.network.cost)
         self.link_count = len(self.cost)
+        inner = self.link_count - len(split.copied)
+        self.original = np.concatenate([np.arange(inner), inner + split.copied])
+        self.streams = np.concatenate([np.ones(inner), split.streams])
 
     @cached_property
     def arrays(self) -> RowArrays:
         """The rows as kernels take them."""
         above = self.rows.arrays
-        inner = above.n_a + above.n_b
-        original = np.concatenate([np.arange(inner), inner + self.split.copied])
-        position, repeats = links_to(above.first, original)
+        position, repeats = links_to(above.first, self.original)
         return above._replace(
             first=np.concatenate([[0], np.cumsum(repeats)]).astype(np.int64),
             row=above.row[position],
             cost=self.cost,
-            streams=np.concatenate([np.ones(inner), self.split.streams]),
+            streams=self.streams,
         )
+
+    def load(self, object_class: Ints, link: Ints, streams: Floats | float = 1.0) -> Floats:
+        """Return the load of rows, (M,), of objects of these classes on these links, (n,).
+
+        streams  factor on those of each link
+        """
+        return self.rows.load(object_class, self.original[link], streams * self.streams[link])
 
     def link_prices(self, row_prices: Floats) -> PerLayer:
         """Return prices of links (K, n) at prices of rows (M,), costs included; infinite where not usable."""
