@@ -84,7 +84,7 @@ class TreeProgram:
     """Integer program of distribution trees.
 
     object, link    (n,) object and link of each of the first variables: streams of the object on the link
-    most            (n,) largest number of these: 1, or of viewers on a link of a unicast last hop
+    upper           (n,) largest number of these: 1, or of viewers on a link of a unicast last hop
     capacity_links  link of each of the first rows, those of capacity
     step            (m,) step of `LiveVideo.steps` of each of the other variables, 1 where it is taken
     """
@@ -94,7 +94,7 @@ class TreeProgram:
     object: Ints
     link: Ints
     step: Ints
-    most: Floats
+    upper: Floats
 
     def plan(self, problem: LiveVideo, x: Floats) -> Trees:
         """Return the trees of a solution, without branches that serve no request."""
@@ -146,14 +146,14 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     value, step, receiver_of_step = _find_steps(problem, receivers)
     clients = _count_clients(problem, receivers)
     value = value / np.maximum(clients, 1.0)
-    most = _limit_streams(problem, pairs, clients[inverse])
+    upper = _limit_streams(problem, pairs, clients[inverse])
     pins = _find_pins(problem, pairs, receivers)
     m = ProgramBuilder(sense="maximize", name="live video")
     serves = m.variables(
         "serves",
         count,
         lower=pins.lower,
-        upper=most,
+        upper=upper,
         cost=value[inverse] - problem.cost_weight * problem.cost[link] * bitrate,
         integer=True,
         labels=lambda: _label_links(problem, pairs),
@@ -167,7 +167,7 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     )
     receives_at = serves.sum_by(inverse, len(receivers))
     usable = _limit_links(problem, m, serves, pairs)
-    _send_only_received(problem, m, serves, receives_at, (pairs, most), receivers)
+    _send_only_received(problem, m, serves, receives_at, (pairs, upper), receivers)
     has_choice = np.bincount(inverse, minlength=len(receivers)) > 1
     m.constrain(
         "once",
@@ -184,7 +184,9 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     _take_received_steps(problem, m, takes, receives_at[receiver_of_step], step)
     # pinned requests or links without a variable
     m.constrain("unreachable", Expression.zero(pins.impossible), lower=1.0)
-    return TreeProgram(program=m.build(), object=item, link=link, capacity_links=usable, step=step, most=most)
+    return TreeProgram(
+        program=m.build(), object=item, link=link, capacity_links=usable, step=step, upper=upper
+    )
 
 
 def _limit_streams(problem: LiveVideo, pairs: Ints, clients: Floats) -> Floats:
@@ -193,12 +195,12 @@ def _limit_streams(problem: LiveVideo, pairs: Ints, clients: Floats) -> Floats:
     clients  (n,) streams that the receiver of each can take
     """
     item, link = pairs[:, 0], pairs[:, 1]
-    most = np.ones(len(pairs))
+    upper = np.ones(len(pairs))
     if problem.is_unicast:
         last = problem.is_last_hop[link]
         fitting = np.floor(problem.capacity_mbps[link] / problem.bitrate_mbps[item] * (1 + TOLERANCE))
-        most[last] = np.minimum(clients, fitting)[last]
-    return most
+        upper[last] = np.minimum(clients, fitting)[last]
+    return upper
 
 
 def _count_clients(problem: LiveVideo, receivers: Ints) -> Floats:
@@ -252,13 +254,13 @@ def _send_only_received(
 
     candidates  object and link of each variable, (n, 2), and its largest value, (n,)
     """
-    pairs, most = candidates
+    pairs, upper = candidates
     item, link = pairs[:, 0], pairs[:, 1]
     inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
     sends = np.searchsorted(receivers, item[inner] * len(problem.clusters) + problem.tail[link[inner]])
     m.constrain(
         "received",
-        receives_at[sends] * most[inner] - serves[inner],
+        receives_at[sends] * upper[inner] - serves[inner],
         lower=0.0,
         labels=lambda: _label_links(problem, pairs[inner]),
     )

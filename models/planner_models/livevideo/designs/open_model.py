@@ -108,7 +108,7 @@ def _make_goals(problem: LiveVideo, trees: TreeProgram) -> dict[str, Goal]:
     def use_fewest(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
         links, on_link = np.unique(trees.link, return_inverse=True)
         used = m.variables("used", len(links), upper=1.0, integer=True)
-        m.constrain("streams of used", m["serves"] - used[on_link.ravel()] * trees.most, upper=0.0)
+        m.constrain("streams of used", m["serves"] - used[on_link.ravel()] * trees.upper, upper=0.0)
         return used.sum()
 
     def send_least(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:

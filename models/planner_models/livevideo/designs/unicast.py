@@ -278,7 +278,7 @@ class TreeSearch:
                 self.insert(item, number)
                 value += self.value(item) - before
         stalls = 0
-        least = IMPROVEMENT * abs(bound)
+        smallest_gain = IMPROVEMENT * abs(bound)
         while stalls < MAX_STALLS and not deadline.is_over:
             if stalls % CHECKED == 0 and _is_close(value, bound, gap):
                 return
@@ -286,7 +286,7 @@ class TreeSearch:
             if gain is None:  # nobody waits
                 return
             value += gain
-            stalls = 0 if gain > least else stalls + 1
+            stalls = 0 if gain > smallest_gain else stalls + 1
 
     def value(self, item: int) -> float:
         """Return the value of the clients that the links of an object serve, less the cost of the streams."""

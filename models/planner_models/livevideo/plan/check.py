@@ -240,7 +240,7 @@ def require_true_lists(problem: LiveVideo, plan: Trees, delivery: Delivery) -> N
 
     raises  PlanRejected with the first row that contradicts the trees
     """
-    served, left = delivery.served, problem.clients - delivery.clients
+    served, unserved = delivery.served, problem.clients - delivery.clients
     if plan.waits is not None:
         rows = _find_requests(problem, plan.waits, "waits")
         if not served[rows].all():
@@ -250,17 +250,17 @@ def require_true_lists(problem: LiveVideo, plan: Trees, delivery: Delivery) -> N
             )
     if plan.unserved is not None:
         rows = _find_requests(problem, plan.unserved, "unserved")
-        if (left[rows] <= 0).any():
-            row = int(np.argmax(left[rows] <= 0))
+        if (unserved[rows] <= 0).any():
+            row = int(np.argmax(unserved[rows] <= 0))
             raise PlanRejected(
                 f"unserved row {row + 1}: a tree reaches {_request_label(problem, rows[row])}, must be absent"
             )
-        clients, true = plan.unserved["clients"].to_numpy(float), left[rows]
+        clients, true = plan.unserved["clients"].to_numpy(float), unserved[rows]
         wrong = differs(clients, true, relative=EXACT)
         if wrong.any():
             row = int(np.argmax(wrong))
             raise PlanRejected(f"unserved row {row + 1}: clients is {clients[row]:g}, must be {true[row]:g}")
-        missing = left > 0
+        missing = unserved > 0
         missing[rows] = False
         if missing.any():
             label = _request_label(problem, int(np.argmax(missing)))

@@ -173,9 +173,10 @@ def build_plan(problem: LiveVideo, item: Ints, link: Ints, count: Floats | None 
            listed as viewers
     """
     streams = CarriedStreams(item, link, np.ones(len(item)) if count is None else count)
-    left = problem.clients - served_clients(problem, streams)
+    waiting = problem.clients - served_clients(problem, streams)
     columns = ["group", "channel", "bitrate_kbps", "clients"]
-    unserved = problem.requests.assign(clients=left).loc[left > 0, columns].reset_index(drop=True)
+    requests = problem.requests.assign(clients=waiting)
+    unserved = requests.loc[waiting > 0, columns].reset_index(drop=True)
     order = np.lexsort((link, problem.level[problem.tail[link]], item))
     item, link = item[order], link[order]
     rows = pd.DataFrame(

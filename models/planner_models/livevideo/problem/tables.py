@@ -320,8 +320,8 @@ class VideoTables:
     def request_rows(self, item: Ints, group: Ints) -> Ints:
         """Return the request of each object (n,) and group (n,); -1 where the group does not request it."""
         count = len(self.clusters)
-        known = (item >= 0) & (group >= 0)
-        keys = pd.Index(np.where(known, item * count + group, -1))
+        is_named = (item >= 0) & (group >= 0)
+        keys = pd.Index(np.where(is_named, item * count + group, -1))
         return self._request_index.get_indexer(keys).astype(np.int64)
 
     @cached_property
