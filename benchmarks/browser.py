@@ -251,14 +251,14 @@ def write_tables(folder: Path) -> list[Path]:
 # --- what a user does ---------------------------------------------------------------------
 
 
-def choose(page: Any, field: str, text: str, *, place: int = 0) -> None:
+def choose(page: Any, field: str, text: str, *, index: int = 0) -> None:
     """Choose the entry with the beginning of a text in a field of choices, by the keyboard.
 
     Types the text again where the page was drawn anew meanwhile, which closes the list of choices.
     """
     from playwright.sync_api import TimeoutError as PageTimeoutError
 
-    box = page.get_by_role("combobox", name=field).nth(place)
+    box = page.get_by_role("combobox", name=field).nth(index)
     option = page.get_by_role("option").filter(has_text=text).first
     for attempt in range(ATTEMPTS):
         wait_for_script(page)

@@ -27,27 +27,29 @@ PICTURES = FOLDER.parent / "pictures"
 TOLERANCE = 1e-6
 
 
-def check_designs(one: measurement.Measurement) -> None:
+def check_designs(measured: measurement.Measurement) -> None:
     """Check invariants of measured designs; raise AssertionError."""
-    name = one.system.name
-    shares = one.frame["share"]
-    assert not one.failed, one.failed
-    assert one.bound is not None, f"{name}: no bound is proven"
+    name = measured.system.name
+    shares = measured.frame["share"]
+    assert not measured.failed, measured.failed
+    assert measured.bound is not None, f"{name}: no bound is proven"
     assert shares.iloc[0] == 0, f"{name}: shares must start at the first design"
-    assert (one.frame["share_high"].fillna(shares) <= 1 + TOLERANCE).all(), f"{name}: better than the bound"
+    assert (measured.frame["share_high"].fillna(shares) <= 1 + TOLERANCE).all(), (
+        f"{name}: better than the bound"
+    )
 
 
-def check(one: measurement.Curves) -> None:
+def check(measured: measurement.Curves) -> None:
     """Check invariants of any measured curves; raise AssertionError."""
-    name = one.system.name
-    finite = one.frame["share_high"].dropna()
+    name = measured.system.name
+    finite = measured.frame["share_high"].dropna()
     assert (finite <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
-    counts = one.frame.groupby(["parameter", "design"])["value"].nunique()
-    assert one.system.studies.coordination is not None
-    for degradation in one.system.studies.coordination.degradations:
+    counts = measured.frame.groupby(["parameter", "design"])["value"].nunique()
+    assert measured.system.studies.coordination is not None
+    for degradation in measured.system.studies.coordination.degradations:
         counted = counts.loc[[degradation.parameter]]
         assert (counted == len(degradation.values)).all(), f"{name}: {degradation.parameter} has gaps"
-    assert one.frame["performance"].notna().all(), one.failed
+    assert measured.frame["performance"].notna().all(), measured.failed
 
 
 def merge(path: Path, fresh: pd.DataFrame) -> pd.DataFrame:
@@ -95,15 +97,15 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     curves = [] if arguments.only_designs else measurement.curves(arguments.system, **inputs)
     measured = [curve.measured for curve in curves] or measurement.measure(arguments.system, **inputs)
-    for one in measured:
-        check_designs(one)
-        for sentence in one.sentences():
+    for system in measured:
+        check_designs(system)
+        for sentence in system.sentences():
             print(f"- {sentence}")
     for curve in curves:
         check(curve)
         for sentence in curve.sentences():
             print(f"- {sentence}")
-    frames = {"designs": pd.concat([one.frame for one in measured], ignore_index=True)}
+    frames = {"designs": pd.concat([system.frame for system in measured], ignore_index=True)}
     if curves:
         frames["curves"] = pd.concat([curve.frame for curve in curves], ignore_index=True)
     for name, frame in frames.items():

@@ -49,10 +49,10 @@ MILLIONS: tuple[tuple[generators.Mix, int, int, int, int], ...] = (
 EQUAL = 1e-6
 
 
-def clock(function: Callable[..., Any], *given: Any, **named: Any) -> tuple[Any, float]:
+def clock(function: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[Any, float]:
     """Return a function's result and the seconds of the processor that it took."""
     start = time.process_time()
-    result = function(*given, **named)
+    result = function(*arguments, **named)
     return result, time.process_time() - start
 
 

@@ -129,6 +129,7 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "brokering/city_cdns": MARKET,
     "brokering/coordination": MARKET,
     "brokering/day": {"problem.clients": 1_000, "problem.windows": 1},
+    "brokering/false_bids": {"problem.clients": 500},
     "brokering/figure_3_19": MARKET,
     "brokering/market_33k": MARKET,
     "brokering/marketplaces": {"problem.clients": 500},

@@ -131,9 +131,9 @@ def time_growth(name: str, counts: Sequence[int], parameters: dict[str, Any]) ->
     print(f"{name}: time of batches grows with the number of classes that change to the power of {power:.2f}")
 
 
-def make_pairs(name: str, count: int | None, **given: Any) -> Update:
+def make_pairs(name: str, count: int | None, **options: Any) -> Update:
     """Return an update of pairs of a network, with its arrays made."""
-    problem = generators.reweigh(name=name, classes="pairs", demands="gravity", count=count, **given)
+    problem = generators.reweigh(name=name, classes="pairs", demands="gravity", count=count, **options)
     _ = problem.slots, problem.path_ms
     return problem
 

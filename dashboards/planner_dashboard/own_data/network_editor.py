@@ -188,10 +188,10 @@ def _show_link(draft: Draft, system: System, name: str) -> None:
     columns = edits.number_columns(system, draft.frames)
     values = edits.link_values(draft.frames, name, columns)
     with st.form(f"network link {name} {draft.version}", border=False):
-        given = _show_numbers(columns, values, f"network {name} {draft.version}")
+        entered = _show_numbers(columns, values, f"network {name} {draft.version}")
         is_set = st.form_submit_button("Set", type="primary", width="stretch")
-    if is_set and given != values:
-        draft.change_all(edits.set_link(draft.frames, name, given))
+    if is_set and entered != values:
+        draft.change_all(edits.set_link(draft.frames, name, entered))
         st.rerun()
     st.button(
         f"Remove {escape_markdown(_shown(name))}",
@@ -217,14 +217,14 @@ def _show_new_link(draft: Draft, system: System, nodes: Sequence[str]) -> None:
         tail, head = _show_ends(nodes, ("From node", "To node"), f"network new link {draft.version}")
         both = st.toggle("Both directions", value=edits.is_usually_both_ways(draft.frames))
         usual = edits.usual_values(draft.frames, columns)
-        given = _show_numbers(columns, usual, f"network new {draft.version}")
+        entered = _show_numbers(columns, usual, f"network new {draft.version}")
         is_added = st.form_submit_button("Add the link", width="stretch")
     if not is_added:
         return
     if tail is None or head is None or tail == head:
         st.error("Choose two ends.")
         return
-    values = {name: value for name, value in given.items() if value is not None}
+    values = {name: value for name, value in entered.items() if value is not None}
     _change(draft, lambda: edits.add_link(draft.frames, tail, head, values, both_ways=both))
 
 

@@ -130,11 +130,11 @@ class Checked:
     drawing: Drawing | None = None
 
 
-def take_files(given: Sequence[GivenFile], folder: Path) -> Taken:
+def take_files(files: Sequence[GivenFile], folder: Path) -> Taken:
     """Store files in place of those before, and recognize which system and which tables they are."""
     root = folder / GIVEN
     shutil.rmtree(root, ignore_errors=True)
-    stored = store_files(given, root)
+    stored = store_files(files, root)
     sheets: list[Sheet] = []
     faults = list(stored.faults)
     for path in stored.paths:

@@ -217,9 +217,9 @@ def _show_lines(
     st.dataframe(shown.format(number, na_rep="-"))  # type: ignore[arg-type]  # the cells are numbers
 
 
-def _choose_metric(container: Any, label: str, metrics: list[str], words: Words, **given: Any) -> str:
+def _choose_metric(container: Any, label: str, metrics: list[str], words: Words, **options: Any) -> str:
     """Show a choice of metrics in words; return the chosen one's name."""
-    metric: str = container.selectbox(label, metrics, format_func=words, **given)
+    metric: str = container.selectbox(label, metrics, format_func=words, **options)
     return metric
 
 

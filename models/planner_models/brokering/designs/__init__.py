@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from planner.contract.design import Design, Mechanism, never
 from planner_models.brokering import information
-from planner_models.brokering.designs import learning_bidders, several_brokers, split_control
+from planner_models.brokering.designs import learning_bidders, reputation, several_brokers, split_control
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.designs.open_model import open_model as make_open_model
 
@@ -142,6 +142,15 @@ DESIGNS: Final = (
         "as marketplace; CDNs change prices and promises by the bids that were accepted",
         "3.6.1 and 3.6.3 (Accept)",
         decide=learning_bidders.assign,
+    ),
+    _design(
+        "reputation",
+        "Market with reputations",
+        information.marketplace,
+        "as marketplace, with bids that claim too good a performance; clients measure, and the broker "
+        "serves by the bids of a CDN with a bad reputation only whom no others can",
+        "3.4.2 (Fraud)",
+        decide=reputation.assign,
     ),
     _split_control(
         "c3",
