@@ -132,7 +132,7 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "brokering/false_bids": {"problem.clients": 500},
     "brokering/figure_3_19": MARKET,
     "brokering/market_33k": MARKET,
-    "brokering/marketplaces": {"problem.clients": 500},
+    "brokering/marketplaces": {"problem.clients": 100},
     "brokering/market_33k_tight": SMALL_MARKET,
     "brokering/market_3m": MARKET,
     "brokering/overbooking": {**SMALL_MARKET, "problem.free_scale": 0.3},
