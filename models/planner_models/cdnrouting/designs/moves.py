@@ -116,6 +116,8 @@ def select_informed(
     points = [(np.repeat(links, len(DELAY_POINTS)), np.tile(DELAY_POINTS, len(links)))]
     points.append((links, usage.load(best) / cost.capacity))
     value = float(cost.value(usage.load(best)).sum())
+    if value <= 0:
+        return best  # no assignment has less delay than none
     on_link = sp.csr_array(usage.usage[option].T)
     for turn in range(MAX_ROUNDS):
         if turn and deadline.is_over:

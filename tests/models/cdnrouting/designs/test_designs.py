@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -149,3 +150,14 @@ def test_a_network_without_links_that_are_up_serves_clients_in_place() -> None:
     assert decision.plan is not None
     assert not len(check(down, decision.plan))
     assert (measure(down, decision.plan, None)["unserved_mbps"] or 0.0) > 0
+
+
+def test_clients_without_any_delay_stay_where_they_are() -> None:
+    """All clients are at the node of a cluster, so that no assignment has less delay."""
+    problem = generators.small()
+    node = str(problem.links["tail"].iloc[0])
+    places = problem.places.assign(node=node).drop_duplicates("location").assign(share=1.0)
+    slow = problem.links.assign(latency_ms=1e6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(replace(problem, places=places, links=slow), "react_informed")["cdn_delay_ms"] == pytest.approx(0.0)
