@@ -18,6 +18,12 @@ AMOUNT: Final = re.compile(
 """A number with a unit, also several of them, such as `4x10G`."""
 ETHERNET: Final = re.compile(r"(?P<prefix>[MGT])(?:b?E|igE)")
 """Speed of a kind of Ethernet, such as `10GE` and `100GbE`."""
+CPU_STEMS: Final = ("vcpus", "threads")
+"""Beginnings of the names of columns that count CPUs."""
+CPUS: Final = re.compile(
+    r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>m|(?:[vV]?[cC][pP][uU]|[cC]ore|[tT]hread)s?)"
+)
+"""A number of CPUs, or of thousandths of one."""
 SECOND: Final = find_units("s")[0]
 ABSENT: Final = frozenset(
     {"n/a", "na", "none", "null", "nil", "-", "--", "?", "tbd", "unknown", "#n/a", "k.a.", "k. a.", "n.d."}
@@ -44,7 +50,7 @@ def read_amounts(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
     """
     unit = unit_of(name)[1]
     if unit is None:
-        return values, []
+        return _read_cpus(name, values) if name.startswith(CPU_STEMS) else (values, [])
     changed = values.astype(object)
     shown: dict[str, float] = {}
     bare: dict[str, str] = {}
@@ -71,6 +77,20 @@ def read_amounts(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
     notes = [f"read {cells} of {name} with a unit, such as '{text}' as {amount:,.15g} {unit.symbol}"]
     notes += [f"assumed: '{prefix}' in {name} is {symbol}" for prefix, symbol in bare.items()]
     return changed, notes
+
+
+def _read_cpus(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
+    """Return values with texts of numbers of CPUs, such as `8 vCPU` and `500m`, as numbers, and a note."""
+    matches = [CPUS.fullmatch(value.strip()) if isinstance(value, str) else None for value in values]
+    rows = [row for row, match in enumerate(matches) if match is not None]
+    if not rows:
+        return values, []
+    changed = values.astype(object)
+    for row, match in enumerate(matches):
+        if match is not None:
+            changed.iloc[row] = float(match["number"]) / (1000 if match["unit"] == "m" else 1)
+    shown = f"'{values.iloc[rows[0]]}' as {changed.iloc[rows[0]]:,.15g}"
+    return changed, [f"read {counted(len(rows), 'cells')} of {name} with a unit, such as {shown}"]
 
 
 def has_units(name: str, values: pd.Series) -> bool:

@@ -478,7 +478,7 @@ def _find_column(table: Table, name: str, by_other_names: bool) -> ColumnOfName:
     by_other_names  whether to compare it with the names that other tools give to our columns
     """
     in_words = name.replace("%", " percent ")
-    spellings = {plain(name), plain(in_words), plain(without_currency(name))}
+    spellings = {plain(name), plain(in_words), plain(without_currency(name)), *_spell_signs(name)}
     by_name = _columns_by_plain_name(table)
     same = [ours for spelling in spellings for ours in by_name.get(spelling, ())]
     if len(same) == 1:
@@ -489,7 +489,16 @@ def _find_column(table: Table, name: str, by_other_names: bool) -> ColumnOfName:
         shares = by_name.get(plain(in_words).removesuffix("percent"), ())
         if len(shares) == 1 and table.columns[shares[0]].share:
             return (shares[0], Fraction(1, 100)), ""
-    return _find_column_in_unit(table, name, by_other_names)
+    found = _find_column_in_unit(table, name, by_other_names)
+    if found == (None, ""):
+        return _find_column_in_unit(table, without_currency(name), by_other_names)
+    return found
+
+
+def _spell_signs(name: str) -> set[str]:
+    """Return a name with dollars and strokes in words: `$/GB` as usd_per_gb, and `reads/s` as reads_per_s."""
+    in_usd = name.replace("$", " usd ")
+    return {plain(in_usd), *(plain(text.replace("/", " per ")) for text in (name, in_usd))}
 
 
 _find_short_name = lru_cache(maxsize=20_000)(_find_column)

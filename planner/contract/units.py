@@ -231,11 +231,15 @@ def plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
+COUNTS: Final = frozenset({"vcpus"})
+"""Stems that are numbers of things: `vcpus_min` is the smallest number, not minutes."""
+
+
 @_keep_short
 def unit_of(column: str) -> tuple[str, Unit | None]:
     """Return the stem and the unit of one of our columns, such as ("capacity", Mbit/s)."""
     stem, _, last = column.rpartition("_")
-    units = find_units(last)
+    units = () if stem in COUNTS else find_units(last)
     if len(units) == 1 and (stem or units[0].dimension in ("rate", "data")):
         return stem, units[0]
     return column, None

@@ -175,3 +175,33 @@ def test_prices_of_larger_units_are_divided(given: str, ours: str, factor: float
     match = match_columns(TABLE, ["arrival_s", given], where="t")
     assert match.names[ours] == given
     assert float(match.factors.get(ours, 1)) == factor
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [("8 vCPU", 8.0), ("500m", 0.5), ("2 cores", 2.0), ("1.5 CPUs", 1.5), ("8 GB", "8 GB"), ("m", "m")],
+)
+def test_cells_of_cpus_may_say_so(text: str, cpus: object) -> None:
+    read, notes = read_amounts("vcpus_min", pd.Series([text, 4.0]))
+    assert read.tolist() == [cpus, 4.0]
+    assert bool(notes) == isinstance(cpus, float)
+
+
+@pytest.mark.parametrize(
+    ("given", "ours"),
+    [
+        ("Storage ($/GB-month)", "storage_usd_gb_month"),
+        ("$/GB", "usd_per_gb"),
+        ("reads/s", "reads_per_s"),
+        ("PUT ($)", "put_usd"),
+        ("Price per hour ($)", "price_per_h"),
+        ("vCPU", "vcpus_min"),
+    ],
+)
+def test_signs_in_names_are_read_as_words(given: str, ours: str) -> None:
+    columns = {name: number("a", optional=True) for name in ("storage_usd_gb_month", "usd_per_gb")}
+    columns |= {name: number("a", optional=True) for name in ("reads_per_s", "put_usd", "price_per_h")}
+    columns["vcpus_min"] = number("a", optional=True, other_names=("vcpu",))
+    match = match_columns(Table(name="t", about="", columns=columns), [given], where="t")
+    assert match.names == {ours: given}
+    assert not match.factors

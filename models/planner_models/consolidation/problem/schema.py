@@ -12,13 +12,16 @@ WHOLE_HOST: Final = "*"
 """Name of a node in `capacities` for a resource of the whole host."""
 DOMAINS: Final = ("host", "rack", "zone")
 MEMORY_NAMES: Final = ("ram", "mem")
+HOST_TYPE_NAMES: Final = ("instance type", "server type", "machine type", "flavor", "flavour")
+MACHINE_NAMES: Final = ("vm", "vm name", "pod", "pod name", "instance", "virtual machine")
+CPU_NAMES: Final = ("vcpus", "vcpu", "cpus", "cpu", "num cpus")
 
 HOSTS: Final = Table(
     name="hosts",
     other_names=("host types", "instance types", "flavours of hosts"),
     about="a type of host that can be had",
     columns={
-        "host_type": label("name of the type", other_names=("instance type", "server type")),
+        "host_type": label("name of the type", other_names=HOST_TYPE_NAMES),
         "price_per_h": number(
             "price of a host in an hour, monetary units",
             at_least=0,
@@ -59,9 +62,15 @@ NODES: Final = Table(
     other_names=("numa nodes",),
     about="a NUMA node of each host of a type",
     columns={
-        "host_type": label("type of the host"),
+        "host_type": label("type of the host", other_names=HOST_TYPE_NAMES),
         "node": label("name of the node within the host", other_names=("numa node", "cell")),
-        "threads": number("hardware threads for machines and helpers", at_least=0, at_most=1e6, least=1e-6),
+        "threads": number(
+            "hardware threads for machines and helpers",
+            at_least=0,
+            at_most=1e6,
+            least=1e-6,
+            other_names=CPU_NAMES,
+        ),
         "memory_gb": number(
             "memory for machines, GB", at_least=0, at_most=1e9, least=1e-9, other_names=MEMORY_NAMES
         ),
@@ -72,7 +81,7 @@ CAPACITIES: Final = Table(
     name="capacities",
     about="an amount of another resource, such as GPUs, Gbit/s, huge pages, pods or volumes",
     columns={
-        "host_type": label("type of the host"),
+        "host_type": label("type of the host", other_names=HOST_TYPE_NAMES),
         "node": label("node that has it; * for the whole host"),
         "resource": label("name of the resource"),
         "amount": number("amount for machines", at_least=0, at_most=1e12, least=1e-9),
@@ -85,7 +94,7 @@ MACHINES: Final = Table(
     other_names=("virtual machines", "vms", "pods", "servers", "workloads"),
     about="machines of the same shape: virtual machines or pods",
     columns={
-        "machine": label("name of the shape, or of its only machine", other_names=("vm", "pod", "instance")),
+        "machine": label("name of the shape, or of its only machine", other_names=MACHINE_NAMES),
         "count": number(
             "machines of this shape",
             at_least=0,
@@ -93,9 +102,10 @@ MACHINES: Final = Table(
             whole=True,
             optional=True,
             default=1.0,
+            other_names=("quantity", "replicas"),
         ),
         "vcpus_min": number(
-            "vCPUs that are reserved", at_least=0, at_most=1e6, least=1e-6, other_names=("vcpus", "cpus")
+            "vCPUs that are reserved", at_least=0, at_most=1e6, least=1e-6, other_names=CPU_NAMES
         ),
         "vcpus_max": number(
             "vCPUs that it can use where threads are free",
@@ -160,7 +170,7 @@ USES: Final = Table(
     name="uses",
     about="another resource that each machine of a shape takes",
     columns={
-        "machine": label("name of the shape"),
+        "machine": label("name of the shape", other_names=MACHINE_NAMES),
         "resource": label("name of the resource"),
         "amount": number("amount of each machine", at_least=0, at_most=1e12, least=1e-9),
     },
@@ -220,7 +230,7 @@ PRESENT: Final = Table(
     about="a host that is there; where the table has rows, no others are, unless a type has `most`",
     columns={
         "host": label("name of the host", other_names=("node name", "hostname")),
-        "host_type": label("its type"),
+        "host_type": label("its type", other_names=HOST_TYPE_NAMES),
         "rack": label("its rack", optional=True, may_be_blank=True),
         "zone": label("its zone", optional=True, may_be_blank=True),
         "drain": number(
@@ -240,7 +250,7 @@ NOW: Final = Table(
     other_names=("today", "current placement"),
     about="vCPUs of machines on a host today",
     columns={
-        "machine": label("name of the shape"),
+        "machine": label("name of the shape", other_names=MACHINE_NAMES),
         "host": label("present host"),
         "node": label("node of the host; blank where it is not known", optional=True, may_be_blank=True),
         "vcpus": number(
@@ -331,7 +341,7 @@ EVENTS: Final = Table(
     about="a machine of a shape that arrives or leaves",
     columns={
         "at_s": number("time, s", at_least=0, at_most=1e9),
-        "machine": label("name of the shape"),
+        "machine": label("name of the shape", other_names=MACHINE_NAMES),
         "what": choice("arrives or leaves", ("arrives", "leaves")),
         "machines": number(
             "how many of them", at_least=0, at_most=MAX_COUNT, whole=True, optional=True, default=1.0

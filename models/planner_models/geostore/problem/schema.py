@@ -9,6 +9,8 @@ from planner.contract.table import Table, choice, label, number
 MAX_USD: Final = 1e9
 MAX_RATE: Final = 1e12
 MAX_MS: Final = 1e7
+GROUP_NAMES: Final = ("table", "bucket", "keyspace")
+REGION_NAMES: Final = ("datacenter", "location", "dc")
 JOIN: Final = " + "
 """Between several names in one cell."""
 CLASSES: Final = ("eventual", "causal", "quorum", "leader", "any")
@@ -46,7 +48,7 @@ REGIONS: Final = Table(
     other_names=("datacenters", "data centers", "zones", "price list", "prices"),
     about="a region of a cloud that may hold replicas, with its prices",
     columns={
-        "region": label("name of the region", other_names=("datacenter", "location", "dc")),
+        "region": label("name of the region", other_names=REGION_NAMES),
         "storage_usd_gb_month": number(
             "price of storage, USD for a GB and month", at_least=0, at_most=MAX_USD
         ),
@@ -63,6 +65,7 @@ REGIONS: Final = Table(
             optional=True,
             default=0.0,
             when_absent="servers cost nothing: storage is billed by request",
+            other_names=("server price per month", "server price", "server cost"),
         ),
         "server_kops": number(
             "operations that a server carries, thousands a second",
@@ -81,6 +84,7 @@ REGIONS: Final = Table(
             optional=True,
             default=0.0,
             when_absent="servers are billed by use",
+            other_names=("min servers", "minimum servers"),
         ),
         "most_servers": number(
             "largest number of servers of a region",
@@ -89,6 +93,7 @@ REGIONS: Final = Table(
             optional=True,
             may_be_blank=True,
             when_absent="regions have as many servers as are needed",
+            other_names=("max servers", "maximum servers"),
         ),
         "zones": number(
             "availability zones", at_least=1, at_most=100, whole=True, optional=True, default=3.0
@@ -133,7 +138,7 @@ GROUPS: Final = Table(
     other_names=("tables", "buckets", "data sets", "keyspaces"),
     about="a group of data that is placed as one, with its consistency and goals",
     columns={
-        "group": label("name of the group", other_names=("table", "bucket", "keyspace")),
+        "group": label("name of the group", other_names=GROUP_NAMES),
         "size_gb": number("size of one replica, GB", at_least=0, at_most=1e12, other_names=("gb", "size")),
         "object_bytes": number("size of a column's value, bytes", more_than=0, at_most=1e12, least=1e-3),
         "class": choice("consistency", CLASSES, optional=True, other_names=("consistency",)),
@@ -187,8 +192,8 @@ ACCESS: Final = Table(
     other_names=("access log", "workload", "usage"),
     about="how users of a region use a group",
     columns={
-        "group": label("name of the group"),
-        "region": label("region of the users"),
+        "group": label("name of the group", other_names=GROUP_NAMES),
+        "region": label("region of the users", other_names=REGION_NAMES),
         "reads_per_s": number("read operations a second", at_least=0, at_most=MAX_RATE),
         "writes_per_s": number("write operations a second", at_least=0, at_most=MAX_RATE),
         "keys_per_op": number("keys of an operation", at_least=1, at_most=1e6, optional=True, default=1.0),
@@ -216,7 +221,7 @@ DEPENDS: Final = Table(
     other_names=("dependencies",),
     about="writes of a group that follow operations on another group, and must not be visible before them",
     columns={
-        "group": label("group that is written"),
+        "group": label("group that is written", other_names=GROUP_NAMES),
         "on": label("group that it depends on"),
         "share": number(
             "share of its writes that depend there",
@@ -327,21 +332,30 @@ PROTOCOL: Final = Table(
 PLACED: Final = Table(
     name="placed",
     about="a replica that is in place already; moving it costs traffic",
-    columns={"group": label("name of the group"), "region": label("region of the replica")},
+    columns={
+        "group": label("name of the group", other_names=GROUP_NAMES),
+        "region": label("region of the replica", other_names=REGION_NAMES),
+    },
     key=("group", "region"),
     may_be_empty=True,
 )
 PINNED: Final = Table(
     name="pinned",
     about="a replica that every plan must have, such as by law",
-    columns={"group": label("name of the group"), "region": label("region of the replica")},
+    columns={
+        "group": label("name of the group", other_names=GROUP_NAMES),
+        "region": label("region of the replica", other_names=REGION_NAMES),
+    },
     key=("group", "region"),
     may_be_empty=True,
 )
 FORBIDDEN: Final = Table(
     name="forbidden",
     about="a region in which a group must not be stored",
-    columns={"group": label("name of the group"), "region": label("region without replica")},
+    columns={
+        "group": label("name of the group", other_names=GROUP_NAMES),
+        "region": label("region without replica", other_names=REGION_NAMES),
+    },
     key=("group", "region"),
     may_be_empty=True,
 )
