@@ -187,7 +187,7 @@ def count_headers(problem: Multicast, plan: Channels) -> Signalling:
 def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
     """Return the number of addresses to rewrite, and whether each switch, then host, rewrites."""
     wires, count = problem.wiring, len(problem.groups)
-    cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+    cores, first = wires.layer_starts
     receives = np.zeros(len(wires.switches) + len(problem.hosts), dtype=bool)
     if not len(plan.meta_groups):
         return 0, receives

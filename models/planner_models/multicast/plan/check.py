@@ -99,7 +99,7 @@ def _stored_pairs(problem: Multicast, plan: Channels, sharing: Bools) -> Ints:
     switches = edge + len(wires.cores) + len(wires.aggregations)
     here = (copies[group] > 0) & sharing[switches]
     pairs = [switches[here] * count + group[here]]
-    above = slice(len(wires.cores), len(wires.cores) + len(wires.aggregations))
+    above = slice(*wires.layer_starts)
     if sharing[above].any():
         spread = problem.edges_in_pod
         stores = (spread > 1) | ((spread > 0) & ((spread > 0).sum(axis=1) > 1)[:, None])

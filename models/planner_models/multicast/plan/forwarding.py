@@ -121,7 +121,7 @@ def _forward_without_entries(
     software = {(s, g): ports for s, g, ports in zip(*columns, strict=True) if (s, g) in slow}
     domains = Domains.of(problem)
     flooded: dict[tuple[int, int], int] = {}
-    cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+    cores, first = wires.layer_starts
     edges_of, pods_of = np.diff(problem.spread.start), np.diff(problem.below.start)
     for group in floods:
         hosts = domains.masks[domains.of_group[group]]

@@ -143,7 +143,7 @@ class Overflow:
         switch.
         """
         problem, wires = self.problem, self.problem.wiring
-        cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+        cores, first = wires.layer_starts
         lost = np.where(self.floods, 0.0, self.dropped[self.switch] * self.share)
         groups = len(problem.groups)
         at_core = self.switch < cores
@@ -171,7 +171,7 @@ class Overflow:
     def flood(self) -> Flooding:
         """Return the traffic that goes to hosts, edge switches and pods without members of its group."""
         problem, wires = self.problem, self.problem.wiring
-        cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+        cores, first = wires.layer_starts
         domains = Domains.of(problem)
         rate = problem.rate_mbps[self.group] * self.share
         at_core, at_edge = (self.floods & mask for mask in (self.switch < cores, self.switch >= first))
@@ -257,7 +257,7 @@ def passing_shares(problem: Multicast, partition: Ints, copies: Ints, switch: In
     partition, copies  (G,) of each group
     """
     wires = problem.wiring
-    cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+    cores, first = wires.layer_starts
     share = np.ones(len(switch))
     for ra in np.unique(copies[group]).tolist():
         if not ra:
@@ -284,7 +284,7 @@ def flooded_mbps(problem: Multicast, partition: Ints, copies: Ints, switch: Ints
     partition, copies  (G,) of each group
     """
     wires = problem.wiring
-    cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+    cores, first = wires.layer_starts
     domains = Domains.of(problem)
     hosts = np.bitwise_count(domains.masks).astype(np.int64)
     starts = np.searchsorted(wires.edge_pod, np.arange(wires.pods))

@@ -84,6 +84,11 @@ class Wiring:
         return False
 
     @property
+    def layer_starts(self) -> tuple[int, int]:
+        """Places of the first aggregation switch and of the first edge switch in `switches`."""
+        return len(self.cores), len(self.cores) + len(self.aggregations)
+
+    @property
     def above(self) -> pd.Index:
         """Names of cores, then aggregation switches."""
         return self.cores.append(self.aggregations)
