@@ -489,10 +489,10 @@ def _find_column(table: Table, name: str, by_other_names: bool) -> ColumnOfName:
         shares = by_name.get(plain(in_words).removesuffix("percent"), ())
         if len(shares) == 1 and table.columns[shares[0]].share:
             return (shares[0], Fraction(1, 100)), ""
-    found = _find_column_in_unit(table, name, by_other_names)
-    if found == (None, ""):
+    result = _find_column_in_unit(table, name, by_other_names)
+    if result == (None, ""):
         return _find_column_in_unit(table, without_currency(name), by_other_names)
-    return found
+    return result
 
 
 def _spell_signs(name: str) -> set[str]:

@@ -171,17 +171,17 @@ class _Reader:
     def _leave_out_unplaceable(self) -> None:
         """Leave out pods without a node that no node can hold even if it is empty, and say so."""
         capacities = [(node, self._capacity(node)) for node in self.cluster.nodes]
-        known: dict[tuple[Any, ...], bool] = {}
+        by_key: dict[tuple[Any, ...], bool] = {}
         has_node = []
         for pod, requests in zip(self.pods, self.requests, strict=True):
             key = (tuple(sorted(requests.items())), _scheduling(pod))
-            if not get(pod, "spec", "nodeName") and key not in known:
-                known[key] = any(
+            if not get(pod, "spec", "nodeName") and key not in by_key:
+                by_key[key] = any(
                     allows_node(pod, node)
                     and all(requests.get(name, 0.0) <= amounts.get(name, 0.0) for name in self._counted())
                     for node, amounts in capacities
                 )
-            has_node.append(bool(get(pod, "spec", "nodeName")) or known[key])
+            has_node.append(bool(get(pod, "spec", "nodeName")) or by_key[key])
         names = [name_of(pod) for pod, fits in zip(self.pods, has_node, strict=True) if not fits]
         if names:
             add_note(
