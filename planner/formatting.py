@@ -276,8 +276,8 @@ def agree(count: float, verb: str) -> str:
 
 PREPOSITIONS: Final = frozenset(
     {
-        "against", "at", "before", "beyond", "by", "for", "from", "in", "of", "on", "per", "to", "with",
-        "without",
+        "above", "against", "at", "before", "below", "beyond", "by", "for", "from", "in", "of", "on", "over",
+        "per", "to", "under", "with", "without",
     }
 )  # fmt: skip
 """Words after which a phrase says more about its noun: `demands without a path`."""

@@ -86,6 +86,7 @@ def test_values_of_one_figure_have_one_unit(
     ("unit", "one"),
     [
         ("demands without a whole path", "1 demand without a whole path"),
+        ("services over their price", "1 service over their price"),
         ("replicas against a rule", "1 replica against a rule"),
         ("users beyond the limit of a group", "1 user beyond the limit of a group"),
         ("classes", "1 class"),

@@ -165,10 +165,20 @@ GROUPS: Final = Table(
             default=0.0,
         ),
         "read_ms": number(
-            "limit of a page's reads, ms", more_than=0, at_most=MAX_MS, optional=True, may_be_blank=True
+            "limit of a page's reads, ms",
+            more_than=0,
+            at_most=MAX_MS,
+            optional=True,
+            may_be_blank=True,
+            other_names=("read latency", "read limit", "max read latency"),
         ),
         "write_ms": number(
-            "limit of a page's writes, ms", more_than=0, at_most=MAX_MS, optional=True, may_be_blank=True
+            "limit of a page's writes, ms",
+            more_than=0,
+            at_most=MAX_MS,
+            optional=True,
+            may_be_blank=True,
+            other_names=("write latency", "write limit", "max write latency"),
         ),
         "failover_ms": number(
             "limit of a page at the replicas that remain after failures, ms",
