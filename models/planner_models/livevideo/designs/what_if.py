@@ -62,7 +62,7 @@ def explain(
     links, ranked, sentence = _report_full_links(problem, load, price)
     limits, sentences = [links], [sentence]
     if problem.is_unicast:
-        groups, sentence = _report_last_hop(problem, delivery)
+        groups, sentence = report_last_hop(problem, delivery)
         limits.append(groups)
         sentences.append(sentence)
     upgrades = again.solve_all(_list_upgrades(problem, ranked[:candidates], upgrade, price))
@@ -90,7 +90,7 @@ def explain(
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
-def _report_last_hop(problem: LiveVideo, delivery: Delivery) -> tuple[Section, str]:
+def report_last_hop(problem: LiveVideo, delivery: Delivery) -> tuple[Section, str]:
     """Return the groups with the most unserved viewers by a unicast last hop, and a sentence on requests."""
     count = len(problem.clusters)
     clients = np.bincount(problem.group, problem.clients, minlength=count)

@@ -13,15 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from planner.contract.drawing import NetworkMap
+from planner.contract.studies import Decided
 from planner.errors import InputError, PlanRejected
 from planner.options import Options
 from planner_models.livevideo import SYSTEM, LiveVideo, Trees, simulation
 from planner_models.livevideo.designs import DESIGNS, integer_program, optimum, unicast
 from planner_models.livevideo.designs.open_model import open_model
+from planner_models.livevideo.designs.what_if import report_last_hop
 from planner_models.livevideo.plan.check import check, compute_delivery
 from planner_models.livevideo.plan.metrics import measure
 from planner_models.livevideo.plan.plan import from_tables
-from planner_models.livevideo.problem.adjustments import adjust
+from planner_models.livevideo.plan.presentation import describe_cluster, describe_link, draw
+from planner_models.livevideo.problem.adjustments import adjust, remove_failed
 from planner_models.livevideo.problem.validation import report_unreachable
 from tests.models.livevideo.networks import problem, problems
 
@@ -356,3 +360,42 @@ def test_the_open_model_counts_viewers() -> None:
     assert start is not None
     assert sorted(start.tolist()) == [1, 1, 1, 30, 50]
     assert measure(two_edges(), model.read(start), None)["unserved_clients"] == 220
+
+
+def test_the_map_the_facts_of_a_link_and_failures_count_streams_of_viewers() -> None:
+    item = two_edges()
+    decision = optimum.distribute(item)
+    assert decision.plan is not None
+    decided = Decided(
+        design=DESIGNS[1],
+        parameters={},
+        decision=decision,
+        metrics=measure(item, decision.plan, None),
+    )
+    facts = {fact.label: fact.value for fact in describe_link(item, decided, "E->A", QUICK).facts}
+    assert (facts["Load"], facts["Viewers with a stream each"]) == (100.0, 50.0)
+    facts = {fact.label: fact.value for fact in describe_cluster(item, decided, "E2", QUICK).facts}
+    assert facts["Clients served from here"] == 31
+    drawing = draw(item, decision.plan)[0]
+    assert isinstance(drawing, NetworkMap)
+    lost = drawing.nodes.set_index("node")["lost"]
+    assert (lost["A"], lost["B"]) == (220, 0)
+    assert "60 of 60 Mbit/s" in set(drawing.links["note"])
+    failed = remove_failed(item, clusters=("E",))
+    after = optimum.distribute(failed).plan
+    assert after is not None
+    assert compute_delivery(failed, after).clients.tolist() == [30, 1]
+
+
+def test_explain_counts_the_requests_served_in_part_and_by_several_edges() -> None:
+    item = two_edges()
+    decision = optimum.distribute(item)
+    assert decision.plan is not None
+    section, sentence = report_last_hop(item, compute_delivery(item, decision.plan))
+    assert sentence == (
+        "Each viewer takes a stream of its own over the last hop: 1 of 2 requests is served in part, "
+        "1 request is served by several edges."
+    )
+    row = section.frame.iloc[0]
+    assert (row["group"], row["clients"], row["unserved_clients"]) == ("A", 300, 220)
+    assert (row["load_mbps"], row["capacity_mbps"]) == (160, 160)
