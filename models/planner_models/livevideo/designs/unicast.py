@@ -57,6 +57,7 @@ PRICE_FACTORS: Final = (1.0, 0.9, 0.7, 0.4, 0.0)
 
 MAX_REMOVED: Final = 8  # objects that a move removes, at most
 MAX_STALLS: Final = 3_000  # moves in a row without a gain after which the search ends
+MAX_SMALL_STALLS: Final = 100  # the same where the integer program follows
 MAX_DRAWS: Final = 64  # requests that are drawn until one has viewers who wait, before all are looked at
 CHECKED: Final = 16  # moves between two looks at the gap
 
@@ -84,9 +85,9 @@ def distribute(
     prices.run(deadline.share(PRICE_SHARE))
     search = TreeSearch(start, prices, np.random.default_rng(options.seed or 0))
     gap = decomposition.GAP if options.gap is None else options.gap
-    search.run(prices.bound, gap, deadline)
-    plan, bound = search.streams.plan(), prices.bound
     is_small = integer_program.count_links(problem) <= decomposition.MAX_EXACT_LINKS
+    search.run(prices.bound, gap, MAX_SMALL_STALLS if is_small else MAX_STALLS, deadline)
+    plan, bound = search.streams.plan(), prices.bound
     if is_small and not _is_close(_value(problem, plan), bound, gap) and not deadline.is_over:
         exact = integer_program.solve(problem, options=deadline.options(replace(options, gap=gap)))
         bound = min(bound, bound if exact.proof.bound is None else exact.proof.bound)
@@ -267,8 +268,8 @@ class TreeSearch:
         self.order: list[int] = requested[order].tolist()
         self.density: list[float] = density.tolist()
 
-    def run(self, bound: float, gap: float, deadline: Deadline) -> None:
-        """Insert all objects, then make moves until the gap, the deadline, or moves no longer gain."""
+    def run(self, bound: float, gap: float, max_stalls: int, deadline: Deadline) -> None:
+        """Insert all objects, then make moves until the gap, the deadline, or so many gain nothing."""
         value = _value(self.problem, self.streams.plan())
         for number in range(len(PRICE_FACTORS)):
             for item in self.order:
@@ -279,7 +280,7 @@ class TreeSearch:
                 value += self.value(item) - before
         stalls = 0
         smallest_gain = IMPROVEMENT * abs(bound)
-        while stalls < MAX_STALLS and not deadline.is_over:
+        while stalls < max_stalls and not deadline.is_over:
             if stalls % CHECKED == 0 and _is_close(value, bound, gap):
                 return
             gain = self.move()
