@@ -36,7 +36,7 @@ from planner_models.livevideo.designs.decomposition import decomposition, layere
 from planner_models.livevideo.designs.decomposition.decomposition import GOOD, QUICK, TIGHT, get_ready
 from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolfe
 from planner_models.livevideo.designs.decomposition.layered_problem import CapacityRows, build_layers
-from planner_models.livevideo.designs.decomposition.pricing import Pricer, used_links
+from planner_models.livevideo.designs.decomposition.pricing import Effort, Pricer, used_links
 from planner_models.livevideo.designs.decomposition.viewer_rows import ViewerRows, split_last_hop
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import PricedDecision, Streams, Trees
@@ -145,7 +145,7 @@ class Prices:
     def run(self, deadline: Deadline) -> None:
         """Improve prices and bound until the deadline or until the bound makes no progress."""
         start = self._last_hop_prices()
-        self._compute_bound(start, deadline)
+        self._compute_bound(start, deadline, GOOD)
         self.relaxation.warm_start(self.paths, start)
         stalls, smoothed = 0, start
         for number in range(PASSES):
@@ -185,14 +185,14 @@ class Prices:
         is_last = (link >= 0) & problem.is_last_hop[link] & (self.rows.min_bitrate == 0)
         return np.where(is_last, price[problem.head[link]], 0.0)
 
-    def _compute_bound(self, price: Floats, deadline: Deadline) -> None:
+    def _compute_bound(self, price: Floats, deadline: Deadline, effort: Effort = TIGHT) -> None:
         """Compute the bound at these prices of rows; keep them if it is the best so far."""
         relaxation = self.relaxation
         trees = relaxation.trees
         priced = self.pricer.price_all(
             relaxation.rows.link_prices(price),
             trees.dual.copy(),
-            TIGHT,
+            effort,
             trees.paths,
             deadline.beyond(MIN_BOUND_S),
         )
@@ -271,13 +271,15 @@ class TreeSearch:
     def run(self, bound: float, gap: float, max_stalls: int, deadline: Deadline) -> None:
         """Insert all objects, then make moves until the gap, the deadline, or so many gain nothing."""
         value = _value(self.problem, self.streams.plan())
-        for number in range(len(PRICE_FACTORS)):
+        number = 0
+        while number < len(PRICE_FACTORS):
+            if deadline.is_over:  # the last share serves whom it can, so that there is a plan
+                number = len(PRICE_FACTORS) - 1
             for item in self.order:
-                if deadline.is_over:
-                    return
                 before = self.value(item)
                 self.insert(item, number)
                 value += self.value(item) - before
+            number += 1
         stalls = 0
         smallest_gain = IMPROVEMENT * abs(bound)
         while stalls < max_stalls and not deadline.is_over:

@@ -399,3 +399,13 @@ def test_explain_counts_the_requests_served_in_part_and_by_several_edges() -> No
     row = section.frame.iloc[0]
     assert (row["group"], row["clients"], row["unserved_clients"]) == ("A", 300, 220)
     assert (row["load_mbps"], row["capacity_mbps"]) == (160, 160)
+
+
+def test_without_time_there_is_still_a_plan_within_the_bound() -> None:
+    item = two_edges()
+    decision = unicast.distribute(item, options=Options(time_limit_s=1e-6, threads=1))
+    assert decision.plan is not None
+    assert not len(check(item, decision.plan))
+    assert compute_delivery(item, decision.plan).clients.tolist() == [80, 1]
+    assert decision.proof.bound is not None
+    assert decision.proof.bound >= 81 - 0.224 - 1e-9
