@@ -51,6 +51,7 @@ def pytest_collection_finish() -> None:
     """Keep what stays until the end, such as thousands of tests, from each later garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)  # what a test makes is mostly small and short-lived
     gc.enable()
 
 

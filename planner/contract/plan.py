@@ -76,7 +76,7 @@ class Violations:
 
     def of_limits(self, limits: Iterable[str] | None) -> Violations:
         """Return the violations of the named constraints; None: all."""
-        if limits is None:
+        if limits is None or not len(self):
             return self
         return Violations(self.frame[self.frame["limit"].isin(list(limits))].reset_index(drop=True))
 

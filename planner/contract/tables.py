@@ -21,7 +21,7 @@ from planner.contract.cell_units import ABSENT, is_unlimited, read_amounts, uncl
 from planner.contract.columns import ColumnMatch, match_columns
 from planner.contract.notes import add_note
 from planner.contract.periods import UnclearTimes, describe_numbers, is_time, number_times
-from planner.contract.table import FINITE, Column, Table
+from planner.contract.table import FEW_VALUES, FINITE, Column, Table
 from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 
@@ -92,8 +92,10 @@ def _is_key_unique(table: Table, frame: pd.DataFrame, key: Sequence[pd.Series]) 
     """Return whether no two rows have equal values in the columns of the key; True without a key."""
     if not key:
         return True
-    if len(frame) <= FEW_ROWS and not any(values.hasnans for values in key):
-        return len(set(zip(*(values.tolist() for values in key), strict=True))) == len(frame)
+    if len(frame) <= FEW_ROWS:
+        rows = list(zip(*(values.tolist() for values in key), strict=True))
+        if all(value == value for row in rows for value in row):  # none is blank
+            return len(set(rows)) == len(rows)
     if table.compact:
         return _all_rows_differ(frame[table.key_in(frame)])
     return not bool(frame.duplicated(table.key_in(frame)).any())
@@ -105,11 +107,18 @@ def _is_valid_column(table: Table, name: str, values: pd.Series) -> bool:
     if not column.is_label:
         return bool(values.dtype == float) and _satisfies_rules(column, values)
     if not table.compact:
-        return values.dtype == TEXT and not values.hasnans and column.satisfied(values.array)
+        return values.dtype == TEXT and not _has_blanks(values) and column.satisfied(values.array)
     if not isinstance(values.dtype, pd.CategoricalDtype):
         return False
     texts = values.cat.categories
     return texts.dtype == TEXT and "" not in texts and not values.hasnans
+
+
+def _has_blanks(texts: pd.Series) -> bool:
+    """Return whether a column of texts has blank cells; of few, Python tells it faster."""
+    if len(texts) > FEW_VALUES:
+        return bool(texts.hasnans)
+    return any(text != text for text in texts.tolist())
 
 
 def _add_notes_of_windows(table: Table, frame: pd.DataFrame, where: str) -> None:

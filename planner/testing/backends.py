@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, cast, get_args
 
 import numpy as np
@@ -282,6 +282,7 @@ def _check_dual_values(options: Options, sense: Literal["min", "max"]) -> None:
     )
 
 
+@lru_cache(maxsize=1_000)  # each backend and algorithm solves the same models
 def random_model(seed: int, *, integer_share: float) -> LinearProgram:
     """Return a small program with integer coefficients: feasible, infeasible or unbounded.
 
@@ -305,6 +306,7 @@ def random_model(seed: int, *, integer_share: float) -> LinearProgram:
     )
 
 
+@lru_cache(maxsize=1_000)
 def _solve_with_scipy(model: LinearProgram) -> tuple[int, float | None]:
     """Return the status and the optimum, in the model's sense, by scipy's own HiGHS."""
     sign = 1.0 if model.sense == "min" else -1.0

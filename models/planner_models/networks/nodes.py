@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.arrays import Ints
 from planner.contract.table import label, number
-from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
+from planner.contract.tables import FEW_ROWS, TEXT, file_name, report_unknown_names, row_name, shorten_faults
 from planner_models.networks import table_names
 
 NODE_COLUMNS: Final = {
@@ -44,7 +44,11 @@ def find_names(index: pd.Index, names: pd.Series) -> Ints:
     if isinstance(names.dtype, pd.CategoricalDtype):
         code_rows = index.get_indexer(pd.Index(names.cat.categories.astype(str)))
         return np.append(code_rows, -1).astype(np.int64)[names.cat.codes.to_numpy()]  # a blank has code -1
-    return index.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+    texts = names if names.dtype == TEXT else names.astype(str)
+    if len(index) + len(texts) <= FEW_ROWS and index.is_unique:
+        rows = {name: row for row, name in enumerate(index.tolist())}
+        return np.array([rows.get(name, -1) for name in texts.tolist()], dtype=np.int64)
+    return index.get_indexer(pd.Index(texts)).astype(np.int64)
 
 
 def find_bad_ends(
@@ -60,6 +64,8 @@ def find_bad_ends(
             yield from report_unknown_names(frame, table, column, index, "no node of the network")
     start, end = ends
     same = np.flatnonzero(rows[0] == rows[1])  # or both unknown
+    if not len(same):
+        return
     loops = same[frame[start].iloc[same].to_numpy() == frame[end].iloc[same].to_numpy()].tolist()
     faults = [
         f"{row_name(frame, table, row)}: {start} and {end} are both '{frame[start].iloc[row]}', must differ"

@@ -53,13 +53,15 @@ def cheapest(problem: Geostore) -> float | None:
     best: float | None = None
     for opened in product(sets, repeat=len(problem.groups)):
         for attached in product(range(count), repeat=len(problem.access)):
-            usd = _cost(problem, opened, np.array(attached))
-            if usd is not None and (best is None or usd < best):
-                best = usd
+            usd = _cost(problem, opened, np.array(attached), best)
+            best = best if usd is None else usd
     return best
 
 
-def _cost(problem: Geostore, opened: tuple[np.ndarray, ...], attached: np.ndarray) -> float | None:
+def _cost(
+    problem: Geostore, opened: tuple[np.ndarray, ...], attached: np.ndarray, best: float | None
+) -> float | None:
+    """Return the cost of a month; None for a plan that the check refuses or that is no better than `best`."""
     if any(not opened[group][region] for group, region in zip(problem.user_group, attached, strict=True)):
         return None
     if problem.depends is not None:
@@ -73,4 +75,6 @@ def _cost(problem: Geostore, opened: tuple[np.ndarray, ...], attached: np.ndarra
             for group in range(len(problem.groups))
         ],
     )
-    return None if len(check(problem, plan)) else measure(problem, plan, None)["usd_per_month"]
+    usd = measure(problem, plan, None)["usd_per_month"]
+    is_dearer = usd is None or (best is not None and usd >= best)
+    return None if is_dearer or len(check(problem, plan)) else usd

@@ -1,8 +1,9 @@
-"""Sums at nodes and distinct numbers, beside those of NumPy."""
+"""Sums at nodes, distinct and equal numbers, beside those of NumPy and pandas."""
 
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -19,6 +20,15 @@ def test_distinct_numbers_and_their_places_are_those_of_numpy(numbers: list[int]
         result = indexing.index_distinct(given_, 10)
     for results, expected in zip(result, np.unique(given_, return_inverse=True), strict=True):
         np.testing.assert_array_equal(results, expected)
+
+
+@given(numbers=st.lists(st.integers(0, 9)))
+def test_equal_keys_are_numbered_as_by_pandas(numbers: list[int]) -> None:
+    keys = pd.Series(numbers, dtype=np.int64)
+    place, size = indexing.number_equal(keys.to_numpy())
+    groups = keys.groupby(keys)
+    assert place.tolist() == groups.cumcount().tolist()
+    assert size.tolist() == groups.transform("size").tolist()
 
 
 @pytest.mark.parametrize("places", [1, 18, 1_000])

@@ -23,11 +23,12 @@ def arrays(switch: Sequence[tuple[int, float]]) -> tuple[meta_groups.Masks, Floa
 def plain_extra(masks: Sequence[int], rates: Sequence[float], meta: Sequence[int]) -> float:
     """Return the extra traffic, from ports as sets."""
     ports = [{p for p in range(64) if mask >> p & 1} for mask in masks]
-    cost = 0.0
-    for current, rate, m in zip(ports, rates, meta, strict=True):
-        union: set[int] = set().union(*(other for other, n in zip(ports, meta, strict=True) if n == m))
-        cost += rate * len(union - current)
-    return cost
+    unions: dict[int, set[int]] = {}
+    for current, m in zip(ports, meta, strict=True):
+        unions[m] = unions.get(m, set()) | current
+    return sum(
+        (rate * len(unions[m] - current) for current, rate, m in zip(ports, rates, meta, strict=True)), 0.0
+    )
 
 
 def plain_cost(

@@ -16,7 +16,7 @@ from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.description import describe, section_parameters
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, pytest.param(80, marks=pytest.mark.exhaustive), 120])
 @pytest.mark.parametrize("name", system_names())
 def test_a_system_is_shown_whole(name: str, width: int) -> None:
     shown = Console(width=width, file=io.StringIO(), record=True)

@@ -15,6 +15,7 @@ from planner.errors import PlanRejected, did_you_mean
 from planner_models.brokering.plan.plan import Assignment
 from planner_models.brokering.problem import restrictions, volume_limits
 from planner_models.brokering.problem.problem import Brokering
+from planner_models.networks.nodes import find_names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +64,7 @@ class ClientKinds:
         is_unknown = self._bitrates[level] != bitrate
         key = level.astype(np.int64)
         for name, index in self._labels.items():
-            code = index.get_indexer(pd.Index(frame[name])).astype(np.int64)
+            code = find_names(index, frame[name])
             is_unknown |= code < 0
             key = key * np.int64(len(index)) + code
         return np.where(is_unknown, -1, key)
@@ -88,7 +89,7 @@ def read_assignment(problem: Brokering, plan: Assignment) -> AssignmentArrays:
     """Return the plan as arrays; PlanRejected where it is no assignment of whole clients to bids."""
     kinds, frame = ClientKinds(problem), plan.assignments
     kind, count = _read_clients(kinds, frame, "assignments")
-    cluster = problem.cluster_index.get_indexer(pd.Index(frame["cluster"])).astype(np.int64)
+    cluster = find_names(problem.cluster_index, frame["cluster"])
     if (cluster < 0).any():
         row = int(np.flatnonzero(cluster < 0)[0])
         name = str(frame["cluster"].iloc[row])
@@ -96,7 +97,7 @@ def read_assignment(problem: Brokering, plan: Assignment) -> AssignmentArrays:
             f"assignments row {row + 1}: '{name}' is no cluster"
             + did_you_mean(name, problem.clusters["cluster"])
         )
-    location = problem.location_index.get_indexer(pd.Index(frame["location"])).astype(np.int64)
+    location = find_names(problem.location_index, frame["location"])
     # pinned clients are served there whatever is on offer
     pinned = restrictions.match_rules(frame, problem.clusters, problem.pinned, None).pinned
     not_offered = np.flatnonzero(~problem.offered[location, cluster] & ~pinned & (count > 0))

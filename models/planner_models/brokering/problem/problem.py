@@ -23,6 +23,7 @@ from planner_models import geonames
 from planner_models.brokering.problem import geography, missing_values, restrictions, volume_limits
 from planner_models.brokering.problem.schema import MOST_CLIENTS, OPTIONAL, TABLES
 from planner_models.brokering.problem.terms import Terms
+from planner_models.networks.nodes import find_names
 
 REQUIRED_TABLES = ("clients", "locations", "clusters")
 OPTIONAL_TABLES = ("scores", "contracts", "limits", "bids", "pinned", "forbidden")
@@ -451,7 +452,7 @@ class Brokering:
 
 
 def _rows_of(index: pd.Index, names: pd.Series) -> Ints:
-    return index.get_indexer(pd.Index(names)).astype(np.int64)
+    return find_names(index, names)
 
 
 def too_many_clients(clients: pd.DataFrame) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 import numpy as np
-import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
@@ -18,6 +17,7 @@ from planner_models.cdnrouting.designs.reaction import Rounds, play
 from planner_models.cdnrouting.plan.flow_problem import Kinds
 from planner_models.cdnrouting.plan.plan import DeliveryPlan
 from planner_models.cdnrouting.problem.problem import Delivery
+from planner_models.networks.nodes import find_names
 
 Shown = Annotated[
     float, Field(gt=0, le=1, description="share of clusters, those ranked first, that the ISP shows")
@@ -115,7 +115,7 @@ def _stated(kinds: Kinds, who: str, column: str) -> Floats | None:
     if not len(rows):
         return None
     table = np.full((len(problem.location_index), len(problem.clusters)), np.nan)
-    location = problem.location_index.get_indexer(pd.Index(rows["location"].astype(str)))
-    cluster = problem.cluster_index.get_indexer(pd.Index(rows["cluster"].astype(str)))
+    location = find_names(problem.location_index, rows["location"])
+    cluster = find_names(problem.cluster_index, rows["cluster"])
     table[location, cluster] = rows[column].to_numpy(float)
     return np.asarray(table[kinds.location])

@@ -69,7 +69,7 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
         values = frame[column].to_numpy(float)
         if not (np.isfinite(values) & (values >= 0)).all():
             raise PlanRejected(f"configurations: {column} must be finite and at least 0")
-    days = frame.groupby("day", sort=True)
+    _, first, day = np.unique(frame["day"].to_numpy(float), return_index=True, return_inverse=True)
     numbers = frame["switch"].to_numpy(float)
     if (strange := ~np.isin(numbers, np.arange(1, problem.switches + 1))).any():
         row = int(np.argmax(strange))
@@ -79,20 +79,18 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
     if plan.ports is not None:
         _require_port_map(problem, plan.ports, plan.configurations)
     packet = _sum_pairs(problem, plan.packet, "packet")
-    firsts = days[["start_us", "duration_us", "switch"]].first()
-    start, switch = firsts["start_us"].to_numpy(float), firsts["switch"].to_numpy(float).astype(np.int64) - 1
+    start, switch = frame["start_us"].to_numpy(float)[first], numbers[first].astype(np.int64) - 1
     order = np.lexsort((start, switch))
-    end = start + firsts["duration_us"].to_numpy(float)
+    end = start + frame["duration_us"].to_numpy(float)[first]
+    row = np.empty_like(order)  # of each day in order
+    row[order] = np.arange(len(order))
     up = np.zeros_like(problem.bits)
-    lit = pd.Series(_lit_us(problem, start[order], end[order], switch[order]), index=firsts.index[order])
-    np.add.at(up, (source, target), lit.loc[frame["day"]].to_numpy(float))
+    np.add.at(up, (source, target), _lit_us(problem, start[order], end[order], switch[order])[row[day]])
     if problem.dark == "changed":
-        order_of = pd.Series(np.arange(len(order)), index=firsts.index[order])
-        rows = order_of.loc[frame["day"]].to_numpy(np.int64)
         np.add.at(
             up,
             (source, target),
-            _night_work_us(problem, rows, source, target, start[order], end[order], switch[order]),
+            _night_work_us(problem, row[day], source, target, start[order], end[order], switch[order]),
         )
     return Carried(
         circuit_bits=np.minimum(problem.bits, up * problem.circuit_mbps),
@@ -130,8 +128,11 @@ def _lit_us(
     """Return (days,) the time that circuits work in the week after their night; days by switch and time."""
     week = np.inf if problem.window_us is None else problem.window_us
     # a day begins when all earlier days of its switch, and a night after them, are over
-    before = pd.Series(end_us).groupby(switch).transform(lambda ends: ends.cummax().shift(fill_value=0.0))
-    begin = np.maximum(start_us, before.to_numpy(float) + problem.night_us)
+    before = np.zeros_like(end_us)
+    for number in np.unique(switch):
+        rows = np.flatnonzero(switch == number)
+        before[rows[1:]] = np.maximum.accumulate(end_us[rows])[:-1]
+    begin = np.maximum(start_us, before + problem.night_us)
     lit: NDArray[np.float64] = np.maximum(np.minimum(end_us, week) - begin, 0.0)
     return lit
 
@@ -168,11 +169,16 @@ def require_matchings(racks: Racks, frame: pd.DataFrame) -> tuple[NDArray[np.int
     if (source == target).any():
         row = int(np.argmax(source == target))
         raise PlanRejected(f"configurations row {row + 1}: a rack has a circuit to itself")
-    spread = frame.groupby("day")[[name for name in ("start_us", "duration_us", "switch") if name in frame]]
-    if (spread.max() != spread.min()).to_numpy().any():
-        raise PlanRejected("configurations: the circuits of a day must start and end together, on one switch")
-    for column, verb in zip(ENDS, ("sends", "receives"), strict=True):
-        twice = frame.duplicated(["day", column]).to_numpy()
+    _, first, day = np.unique(frame["day"].to_numpy(float), return_index=True, return_inverse=True)
+    for column in ("start_us", "duration_us", "switch"):
+        values = frame[column].to_numpy(float) if column in frame else np.zeros(len(frame))
+        if (values != values[first][day]).any():
+            raise PlanRejected(
+                "configurations: the circuits of a day must start and end together, on one switch"
+            )
+    for column, verb, rack in zip(ENDS, ("sends", "receives"), (source, target), strict=True):
+        twice = np.ones(len(frame), dtype=bool)
+        twice[np.unique(day * len(racks.racks) + rack, return_index=True)[1]] = False
         if twice.any():
             row = int(np.argmax(twice))
             raise PlanRejected(
@@ -186,7 +192,7 @@ def require_racks(
     racks: Racks, frame: pd.DataFrame, table: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of `racks` that a table names; raises PlanRejected for an unknown rack."""
-    rows = racks.rows_of(frame.astype(dict.fromkeys(ENDS, str)))
+    rows = racks.rows_of(frame)
     for column, rack_rows in zip(ENDS, rows, strict=True):
         if (rack_rows < 0).any():
             row = int(np.argmax(rack_rows < 0))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from planner.contract.table import label, number
 from planner.contract.tables import report_unknown_names
 from planner.errors import InputError, did_you_mean
+from planner_models.networks.nodes import find_names
 
 ENDS: Final = ("source_rack", "target_rack")
 END_COLUMNS: Final = {"source_rack": label("rack that sends"), "target_rack": label("rack that receives")}
@@ -128,7 +129,7 @@ class Racks:
 
     def rows_of(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows of `racks` that each row of a table names as source and target; -1 for none."""
-        source, target = (self.places.get_indexer(pd.Index(frame[end])).astype(np.int64) for end in ENDS)
+        source, target = (find_names(self.places, frame[end]) for end in ENDS)
         return source, target
 
     def name_pairs(

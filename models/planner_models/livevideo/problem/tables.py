@@ -19,6 +19,7 @@ from planner_models.livevideo.problem.schema import (
     default_settings,
     empty_table,
 )
+from planner_models.networks.nodes import find_names
 
 Pair = tuple[str, str]
 
@@ -300,7 +301,7 @@ class VideoTables:
 
     def cluster_rows(self, names: pd.Series) -> Ints:
         """Return the row of each cluster; -1 for unknown."""
-        return self.cluster_index.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+        return find_names(self.cluster_index, names)
 
     def object_rows(self, channel: pd.Series, bitrate_kbps: pd.Series) -> Ints:
         """Return the row of each object; -1 for unknown."""

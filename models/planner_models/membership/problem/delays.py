@@ -14,6 +14,7 @@ import pandas as pd
 from planner.arrays import Floats, Ints
 from planner_models.membership.problem.schema import KINDS, LOCAL_RTT_MS
 from planner_models.membership.problem.tree import SiteTree
+from planner_models.networks.nodes import find_names
 
 P99_OVER_MEAN: Final = math.log(100.0)
 """99th percentile of an exponential time over its mean."""
@@ -78,7 +79,7 @@ def _fill_rows(values: dict[str, Floats], delays: pd.DataFrame, site_index: pd.I
     depth = np.array([len(path) for path in tree.paths])
     for number, leaf in enumerate(tree.leaves.tolist()):
         below[list(tree.paths[leaf]), number] = True
-    ends = [site_index.get_indexer(pd.Index(delays[name].astype(str))) for name in ("from", "to")]
+    ends = [find_names(site_index, delays[name]) for name in ("from", "to")]
     columns = {
         name: delays[name].to_numpy(float) if name in delays else np.full(len(delays), np.nan)
         for name in values

@@ -38,6 +38,7 @@ from planner_models.membership.problem.schema import (
     TABLES,
 )
 from planner_models.membership.problem.tree import SiteTree, unavailability
+from planner_models.networks.nodes import find_names
 
 UNLIMITED_HOSTS: Final = MAX_MEMBERS
 """Members that a site without a number of hosts can have."""
@@ -194,7 +195,7 @@ class Membership:
 
     @cached_property
     def _parent(self) -> Ints:
-        return self.site_index.get_indexer(pd.Index(self.sites["parent"].astype(str))).astype(np.int64)
+        return find_names(self.site_index, self.sites["parent"])
 
     @cached_property
     def kind(self) -> Ints:
@@ -233,7 +234,7 @@ class Membership:
         if self.shared_risks is None:
             return risks
         frame = self.shared_risks
-        sites = self.site_index.get_indexer(pd.Index(frame["site"].astype(str))).tolist()
+        sites = find_names(self.site_index, frame["site"]).tolist()
         columns = (frame[name].to_numpy(float).tolist() for name in ("fails_per_month", "repair_s"))
         for risk, site, rate, repair in zip(frame["risk"].astype(str), sites, *columns, strict=True):
             risks.setdefault(risk, ([], rate, repair))[0].append(site)
@@ -315,7 +316,7 @@ class Membership:
         """(S,) pauses of a process at each site: number in a month and mean length, s."""
         rows: dict[int, tuple[float, float]] = {}
         if self.pauses is not None:
-            sites = self.site_index.get_indexer(pd.Index(self.pauses["site"].astype(str))).tolist()
+            sites = find_names(self.site_index, self.pauses["site"]).tolist()
             pauses = self.pauses[["per_month", "mean_s"]].to_numpy(float).tolist()
             rows = {
                 site: (per_month, mean_s) for site, (per_month, mean_s) in zip(sites, pauses, strict=True)
@@ -471,7 +472,7 @@ class Membership:
                     f"must be at least the rtt_ms, {self.delays['rtt_ms'].iloc[row]:g}"
                 )
         if self.current is not None:
-            rows = self.site_index.get_indexer(pd.Index(self.current["site"].astype(str)))
+            rows = find_names(self.site_index, self.current["site"])
             for row in np.flatnonzero(self.tree.capacity[rows] == 0)[:1].tolist():
                 site = self.site_names[int(rows[row])]
                 reason = "has other sites in it" if self.tree.children[int(rows[row])] else "has no hosts"

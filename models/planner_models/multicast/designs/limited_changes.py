@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
@@ -40,6 +39,7 @@ from planner_models.multicast.plan.switch_groups import (
 from planner_models.multicast.plan.table_limits import build_limits, join_limits
 from planner_models.multicast.problem.failures import WorkingLinks
 from planner_models.multicast.problem.problem import Multicast
+from planner_models.networks.nodes import find_names
 
 MAX_PASSES: Final = 4
 SHARE: Final = -1  # a move of a switch, in place of a group
@@ -122,7 +122,7 @@ class _LimitedSearch:
         own_entry = np.arange(len(edge)) - start[edge]
         entry = own_entry if entry is None else entry
         shares = np.zeros(problem.edge_count, dtype=bool)
-        names = problem.wiring.edges.get_indexer(pd.Index(plan.meta_groups["switch"].astype(str)))
+        names = find_names(problem.wiring.edges, plan.meta_groups["switch"])
         shares[names[names >= 0]] = True
         self.shares = shares
         entry = np.where(is_stored[group], np.where(shares[edge], entry, own_entry), NO_ENTRY)

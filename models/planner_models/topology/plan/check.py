@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
 from planner.contract.tolerances import exceeds, falls_short
 from planner.errors import PlanRejected
+from planner_models.networks.nodes import find_names
 from planner_models.topology.plan.plan import Topology, read_links, require_rows
 from planner_models.topology.plan.steps import carried_scale, required_scale
 from planner_models.topology.problem.problem import TARGETS, Fabric
@@ -122,7 +122,7 @@ def evaluate(problem: Fabric, plan: Topology) -> Evaluation:
     if not (np.isfinite(share) & (share > 0) & ~exceeds(share, 1.0)).all():
         raise PlanRejected("routes: share must be greater than 0 and at most 1")
     blank = np.array([not isinstance(name, str) or not name for name in routes["via"]], dtype=bool)
-    via = problem.block_index.get_indexer(pd.Index(routes["via"].astype(str))).astype(np.int64)
+    via = find_names(problem.block_index, routes["via"])
     wrong = ~blank & ((via < 0) | (via == source) | (via == target))
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -23,6 +23,7 @@ from planner.contract.tables import (
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
 from planner_models.networks import table_names
+from planner_models.networks.nodes import find_names
 
 MOST_BLOCKS: Final = 256
 MOST_PORTS: Final = 10_000
@@ -186,10 +187,7 @@ class Fabric:
 
     def find_blocks(self, frame: pd.DataFrame, columns: tuple[str, str]) -> tuple[Ints, Ints]:
         """Return the rows of blocks that two columns of a table name; -1 for none."""
-        first, second = (
-            self.block_index.get_indexer(pd.Index(frame[column].astype(str))).astype(np.int64)
-            for column in columns
-        )
+        first, second = (find_names(self.block_index, frame[column]) for column in columns)
         return first, second
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.contract.table import Table
-from planner.contract.tables import validate
+from planner.contract.tables import TEXT, validate
 from planner.contract.tolerances import RELATIVE, ROUNDING
 from planner.errors import PlanRejected
 from planner_models.graphs.indexing import sum_at_nodes, sum_by_index
@@ -272,14 +272,19 @@ def _build_routing(
     load = sum_by_index(flow.col, flow.data, len(problem.links))
     links = pd.DataFrame(
         {
-            "tail": problem.links["tail"].to_numpy(),
-            "head": problem.links["head"].to_numpy(),
+            "tail": _texts_of(problem.links["tail"]),
+            "head": _texts_of(problem.links["head"]),
             "parallel": problem.parallel,
             "load_mbps": load,
             "utilization": load / problem.capacity_mbps,
         }
     )
     return Routing(flows=flows, links=links, routes=routes, shed=shed)
+
+
+def _texts_of(names: pd.Series) -> Any:
+    """Return the texts of a column, as they are where they are no categories."""
+    return names.array if names.dtype == TEXT else names.to_numpy()
 
 
 def _name_demands(problem: Traffic, demands: Ints) -> dict[str, pd.Categorical]:

@@ -17,7 +17,7 @@ from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.tables import file_name
 from planner.errors import InputError, did_you_mean
 from planner_models.graphs.distances import find_distances
-from planner_models.graphs.indexing import index_distinct
+from planner_models.graphs.indexing import index_distinct, number_equal
 from planner_models.networks.classes import order_classes
 from planner_models.networks.nodes import find_names
 from planner_models.traffic.problem.reservations import PRIORITIES
@@ -167,7 +167,7 @@ class TrafficTables:
     @cached_property
     def parallel(self) -> Ints:
         """(E,) 1 for the first link between its ends, 2 for the second, ...: as given, else as counted."""
-        counted = self.links.groupby(["tail", "head"]).cumcount().to_numpy(dtype=np.int64) + np.int64(1)
+        counted = number_equal(self._end_keys)[0] + 1
         if "parallel" not in self.links:
             return counted
         stated = self.links["parallel"].to_numpy(dtype=np.int64)
@@ -176,9 +176,16 @@ class TrafficTables:
     @cached_property
     def is_parallel(self) -> Bools:
         """(E,) whether a link has or had others with the same ends, so that its number tells it apart."""
-        size = self.links.groupby(["tail", "head"])["tail"].transform("size").to_numpy()
+        size = number_equal(self._end_keys)[1]
         numbered = self.links["parallel"].to_numpy() > 0 if "parallel" in self.links else False
         return np.asarray((size > 1) | numbered)
+
+    @property
+    def _end_keys(self) -> Ints:
+        """(E,) number of each link's pair of ends, the same for parallel links."""
+        if min(self.tail.min(initial=0), self.head.min(initial=0)) < 0:  # names of no node, told apart too
+            return self.links.groupby(["tail", "head"]).ngroup().to_numpy(dtype=np.int64)
+        return self.tail * len(self.nodes) + self.head
 
     @cached_property
     def demand_labels(self) -> list[str]:

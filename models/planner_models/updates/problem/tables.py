@@ -10,6 +10,7 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner_models.networks.node_lists import parse_nodes
+from planner_models.networks.nodes import find_names
 from planner_models.updates.problem.schema import GUARANTEES, NO_BLACK_HOLE, PER_PACKET
 from planner_models.updates.problem.slots import Layout, Rows, Slots, make_slots, measure_paths
 
@@ -54,12 +55,12 @@ class UpdateTables:
         """(C,) switch where packets of each class enter; -1 for every switch with a rule, now or next."""
         if "ingress" not in self.classes:
             return np.full(len(self.classes), -1)
-        return self.switch_index.get_indexer(pd.Index(self.classes["ingress"].astype(str))).astype(np.int64)
+        return find_names(self.switch_index, self.classes["ingress"])
 
     @cached_property
     def egress(self) -> Ints:
         """(C,) switch where packets of each class leave."""
-        return self.switch_index.get_indexer(pd.Index(self.classes["egress"].astype(str))).astype(np.int64)
+        return find_names(self.switch_index, self.classes["egress"])
 
     @cached_property
     def guarantee(self) -> Ints:
@@ -135,10 +136,7 @@ class UpdateTables:
     @cached_property
     def ends(self) -> tuple[Ints, Ints]:
         """(E,) switches where each link starts and ends."""
-        start, end = (
-            self.switch_index.get_indexer(pd.Index(self.links[name].astype(str))).astype(np.int64)
-            for name in ("from", "to")
-        )
+        start, end = (find_names(self.switch_index, self.links[name]) for name in ("from", "to"))
         return start, end
 
     @cached_property
