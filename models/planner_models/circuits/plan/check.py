@@ -82,15 +82,15 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
     start, switch = frame["start_us"].to_numpy(float)[first], numbers[first].astype(np.int64) - 1
     order = np.lexsort((start, switch))
     end = start + frame["duration_us"].to_numpy(float)[first]
-    row = np.empty_like(order)  # of each day in order
-    row[order] = np.arange(len(order))
+    rank = np.empty_like(order)  # of each day
+    rank[order] = np.arange(len(order))
     up = np.zeros_like(problem.bits)
-    np.add.at(up, (source, target), _lit_us(problem, start[order], end[order], switch[order])[row[day]])
+    np.add.at(up, (source, target), _lit_us(problem, start[order], end[order], switch[order])[rank[day]])
     if problem.dark == "changed":
         np.add.at(
             up,
             (source, target),
-            _night_work_us(problem, row[day], source, target, start[order], end[order], switch[order]),
+            _night_work_us(problem, rank[day], source, target, start[order], end[order], switch[order]),
         )
     return Carried(
         circuit_bits=np.minimum(problem.bits, up * problem.circuit_mbps),

@@ -184,7 +184,7 @@ class TrafficTables:
     def _end_keys(self) -> Ints:
         """(E,) number of each link's pair of ends, the same for parallel links."""
         if min(self.tail.min(initial=0), self.head.min(initial=0)) < 0:  # names of no node, told apart too
-            return self.links.groupby(["tail", "head"]).ngroup().to_numpy(dtype=np.int64)
+            return np.asarray(self.links.groupby(["tail", "head"]).ngroup(), dtype=np.int64)
         return self.tail * len(self.nodes) + self.head
 
     @cached_property
