@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,13 @@ import pandas as pd
 from planner.contract.metrics import Metric
 from planner.formatting import UNIT_SCALES, amount, percent, short_number
 from planner.scenarios.catalogue import find_system
-from planner.scenarios.scenario import load
+from planner.scenarios.scenario import Scenario, load
+
+
+@lru_cache(maxsize=64)
+def _load_measured(scenario: str) -> Scenario:
+    """Load a scenario that was measured; thousands of points have the same."""
+    return load(scenario)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +59,7 @@ class Example:
     @property
     def designs(self) -> tuple[str, ...]:
         """The design without coordination of the scenario, its first, and this one."""
-        return tuple(dict.fromkeys([load(self.scenario).designs[0].label, self.design]))
+        return tuple(dict.fromkeys([_load_measured(self.scenario).designs[0].label, self.design]))
 
     @property
     def change(self) -> tuple[str, float] | None:
@@ -64,7 +71,7 @@ class Example:
     @property
     def names(self) -> tuple[str, str]:
         """The titles of its system and design."""
-        return find_system(self.system).label, load(self.scenario).design_title(self.design)
+        return find_system(self.system).label, _load_measured(self.scenario).design_title(self.design)
 
     @property
     def metric(self) -> Metric:

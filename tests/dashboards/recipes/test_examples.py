@@ -13,6 +13,7 @@ def test_every_measured_point_has_a_question_that_the_first_page_accepts() -> No
     designs, curves = measurement.load_release()
     every = [*measured_examples.of_designs(designs), *measured_examples.of_curves(curves)]
     opened: dict[str, Any] = {}
+    changed = 0
     for item in every:
         question = question_of(item)
         if question.scenario not in opened:
@@ -25,4 +26,5 @@ def test_every_measured_point_has_a_question_that_the_first_page_accepts() -> No
         assert question.designs[0] == labels[0], "compared with the baseline"
         assert question.designs[-1] == item.design
         assert bool(question.changes) == bool(item.parameter and item.value)
-    assert sum(bool(question_of(item).changes) for item in every) > 100
+        changed += bool(question.changes)
+    assert changed > 100
