@@ -575,8 +575,8 @@ def _names_without_unit(table: Table) -> list[tuple[str, frozenset[str]]]:
     listed = []
     for ours, column in table.columns.items():
         if unit_of(ours)[1] is None:
-            own = () if column.kind == "number" else (ours,)
-            listed.append((ours, frozenset(map(plain, (*other_names(table, ours), *own)))))
+            names = () if column.kind == "number" else (ours,)
+            listed.append((ours, frozenset(map(plain, (*other_names(table, ours), *names)))))
     return listed
 
 

@@ -90,10 +90,10 @@ def _check_units(system: System, problem: Any, table: Table) -> None:
         _check_same_problem(system, tables, {table.name: other}, form)
     renamed: set[str] = set()
     for form, texts in _synonyms(table, list(map(str, frame.columns))):
-        given = {name: texts.get(name, name) for name in map(str, frame.columns)}
-        match = match_columns(table, given.values(), where=table.name)
+        names = {name: texts.get(name, name) for name in map(str, frame.columns)}
+        match = match_columns(table, names.values(), where=table.name)
         assert not match.faults, f"with {form}: {'; '.join(match.faults)}"
-        assert (match.names, match.factors) == (given, {}), f"with {form}: {table.name}: read {match.names}"
+        assert (match.names, match.factors) == (names, {}), f"with {form}: {table.name}: read {match.names}"
         if not set(texts) <= renamed:
             _check_same_problem(system, tables, {table.name: frame.rename(columns=texts)}, form)
         renamed |= set(texts)

@@ -72,15 +72,15 @@ def index_distinct(numbers: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 def number_equal(keys: Ints) -> tuple[Ints, Ints]:
-    """Return the place of each key among the equal ones before and after it, from 0, and their number."""
+    """Return the position of each key among the equal ones before and after it, from 0, and their number."""
     order = np.argsort(keys, kind="stable")
     is_first = np.diff(keys[order], prepend=keys[order[:1]] - 1) != 0
     start = np.flatnonzero(is_first)
     run = np.cumsum(is_first) - 1
-    place, size = np.empty_like(order), np.empty_like(order)
-    place[order] = np.arange(len(order)) - start[run]
+    position, size = np.empty_like(order), np.empty_like(order)
+    position[order] = np.arange(len(order)) - start[run]
     size[order] = np.diff(start, append=len(order))[run]
-    return place, size
+    return position, size
 
 
 def look_up(keys: Ints, existing: Ints, row: Ints) -> Ints:
