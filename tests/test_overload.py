@@ -43,7 +43,7 @@ OVERLOADS = {
     "cdnrouting": Overload("cdnrouting/own_data", {"problem.client_scale": 3.0}, "separate", "unserved_mbps"),
     "circuitflows": Overload(
         "circuitflows/one_ring",
-        {"problem.horizon_us": 500_000.0, "problem.starts_us": 500_000.0},
+        {"problem.horizon_us": 50_000.0, "problem.starts_us": 50_000.0},
         "voq",
         "undelivered_gb",
     ),

@@ -9,6 +9,7 @@ fields to `Layout`, and its single numbers after those of this file.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar, get_type_hints
@@ -241,6 +242,7 @@ class Layout(SenderLayout):
 LayoutT = TypeVar("LayoutT", bound=SenderLayout)
 
 
+@functools.cache
 def fields_of(layout: type[SenderLayout]) -> Mapping[str, Field]:
     """Return the fields of a layout by name, those of its bases first."""
     hints = get_type_hints(layout, include_extras=True)

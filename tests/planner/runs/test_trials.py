@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ from planner.contract.parameters import Parameter, parameters_of
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError
+from planner.io.layout import TableFile
 from planner.io.table_files import write_table
 from planner.runs.trials import Trials
+from planner.scenarios import sources
 from planner.scenarios.arguments import as_scenario
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Scenario, from_document, without_failures
+from planner.scenarios.sources import read_files
 from tests.models.traffic.networks import both_ways, network
 
 
@@ -94,8 +97,20 @@ def require_one_problem(scenario: Scenario, folder: Path, *, try_actions: bool) 
     "name",
     [pytest.param(name, marks=[] if name == "rotors" else pytest.mark.slow) for name in system_names()],
 )
-def test_trials_are_of_the_problem_of_the_scenario(name: str, tmp_path: Path) -> None:
+def test_trials_are_of_the_problem_of_the_scenario(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     system = find_system(name)
+    problems: dict[str, Any] = {}
+
+    def read_once(system: System, files: Mapping[str, TableFile], faults: Sequence[str] = ()) -> Any:
+        """Return the problem of files that never change, read at the first call."""
+        key = repr(files)
+        if faults or key not in problems:
+            problems[key] = read_files(system, files, faults)
+        return problems[key]
+
+    monkeypatch.setattr(sources, "read_files", read_once)
     tried = 0
     changes: list[dict[str, Any]] = [{}]
     for parameter in parameters_of(system.problem.adjust).values():

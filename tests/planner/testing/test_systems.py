@@ -16,6 +16,7 @@ from planner.contract.design import Decision
 from planner.contract.metrics import Headline
 from planner.contract.proof import Proof, RankProof, Status
 from planner.scenarios.catalogue import find_system, system_names
+from planner.sweeps import sweep
 from planner.testing import check_system
 from planner.testing.cases import Case
 from planner.testing.systems import conformance_cases
@@ -23,10 +24,11 @@ from planner.testing.variants import SEEDS
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.problem.problem import Traffic
 from tests.planner.runs.toy_system import Admitted, Link, admit, toy
+from tests.planner.sweeps.in_process_workers import open_in_process
 
 SMALL: Mapping[str, Callable[[Any], Any]] = {
     "analytics": lambda presets: presets["small"](),
-    "brokering": lambda presets: presets["world"](clients=200, places=12, seed=1),
+    "brokering": lambda presets: presets["world"](clients=100, places=12, seed=1),
     "capacity": lambda presets: presets["small"](),
     "cdnrouting": lambda presets: presets["small"](),
     "circuitflows": lambda presets: presets["mixed"](racks=4, rings=1, horizon_us=10_000.0),
@@ -52,10 +54,18 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
 """A small problem of each system, from its presets."""
 
 
+PARAMETERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "circuitflows": {"resize_tuned": {"small": [4, 16], "large": [16, 64], "early": [0.0, 400.0]}},
+}
+"""Parameters of designs whose defaults try a hundred settings; each further value is tried beside these."""
+
+
 def cases_of(name: str) -> list[Case]:
     """Return the conformance tests of a system; those of one system share their runs."""
     system = find_system(name)
-    return conformance_cases(system, problems=[SMALL[name](system.problem.presets)])
+    return conformance_cases(
+        system, problems=[SMALL[name](system.problem.presets)], parameters=PARAMETERS.get(name)
+    )
 
 
 LONG = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explained")
@@ -113,10 +123,15 @@ def marks_of(name: str, case: Case) -> list[pytest.MarkDecorator]:
     return []
 
 
+BY_A_PROCESS = ("rotors", "traffic")
+"""Systems that the slow tests sweep by a worker process; the others by one in this process."""
+
+
 @pytest.mark.parametrize(
-    "case",
+    ("name", "case"),
     [
         pytest.param(
+            name,
             case,
             id=f"{name}: {case.name}",
             marks=marks_of(name, case),
@@ -125,7 +140,9 @@ def marks_of(name: str, case: Case) -> list[pytest.MarkDecorator]:
         for case in cases_of(name)
     ],
 )
-def test_our_systems_conform(case: Case) -> None:
+def test_our_systems_conform(name: str, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    if case.name.startswith("verbs: sweep: ") and name not in BY_A_PROCESS:
+        monkeypatch.setattr(sweep, "open_workers", open_in_process)
     case.run()
 
 

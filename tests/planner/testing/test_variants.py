@@ -16,9 +16,18 @@ from planner.testing.cases import Runs, tiny_problem
 from planner.testing.variants import check_variant, random_variant
 from tests.planner.runs.toy_system import Admitted, Link, toy
 
+SMALL = ("capacity", "circuits", "coflows", "fairshare", "traffic")
+"""Systems with few tables, among them numbers, names and rows of all kinds that are varied.
+
+Conformance tests vary the problems of all systems in each slow run.
+"""
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in SMALL else [pytest.mark.exhaustive]) for name in system_names()],
+)
 def test_variants_differ_by_their_seed(name: str) -> None:
     system = find_system(name)
     problem = tiny_problem(system)

@@ -121,9 +121,12 @@ def small(*, seed: Seed = 0) -> Month:
 
 
 def limited_day() -> Month:
-    """Generate the small month with no switching between windows, for the compiled kernels of the designs."""
+    """Generate the small month with little switching between windows, for the kernels of the designs.
+
+    With none at all the optimum takes three times as long.
+    """
     problem = small()
-    limits = pd.DataFrame({"region": problem.regions, "max_moved_percent": 0.0})
+    limits = pd.DataFrame({"region": problem.regions, "max_moved_percent": 20.0})
     return replace(problem, switching=limits)
 
 
