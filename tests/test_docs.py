@@ -46,6 +46,7 @@ EXECUTED = ("bring_your_own", "traffic")
 """Notebooks that each slow run executes; `make docs` and the exhaustive tests execute all."""
 LONG = (
     "analytics",
+    "brokering",
     "capacity",
     "cdnrouting",
     "coflows",

@@ -156,7 +156,7 @@ DURATIONS: dict[str, dict[str, Any]] = {
 LONG_TO_COMPILE = ("fairshare", "flowtables")  # their simulations
 SWEPT = ("multicast", "traffic")
 """Systems whose sweep starts workers in each slow run; a conformance test sweeps each system."""
-LONG_TO_ASK = ("capacity", "coflows", "contracts", "flowtables")
+LONG_TO_ASK = ("capacity", "coflows", "consolidation", "contracts", "flowtables")
 """Systems whose studies take long; conformance tests ask each system for each study."""
 
 

@@ -114,9 +114,20 @@ def test_ctrl_c_while_modules_are_loaded_is_one_line(command: str, module: str, 
     assert (result.returncode, result.stderr, result.stdout) == (130, "interrupted\n", "")
 
 
+COMMANDS = ("compare", "failures", "roll", "sweep")
+MOMENTS = (0.2, 0.5, 1.0, 2.0)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [0.2, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize("command", ["compare", "failures", "roll", "sweep"])
+@pytest.mark.parametrize(
+    ("command", "seconds"),
+    [
+        # two moments of each command, two commands at each moment; the exhaustive tests have all pairs
+        pytest.param(command, seconds, marks=[] if (row + column) % 2 else pytest.mark.exhaustive)
+        for row, command in enumerate(COMMANDS)
+        for column, seconds in enumerate(MOMENTS)
+    ],
+)
 def test_ctrl_c_in_the_first_seconds_is_one_line(command: str, seconds: float, tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")] if command in ("roll", "sweep") else []
     scenario = "brokering/day" if command == "roll" else "traffic/germany50"

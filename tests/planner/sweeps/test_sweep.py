@@ -299,7 +299,7 @@ def test_a_run_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: p
     (metadata / "entry_points.txt").write_text("[planner.systems]\nstranger = stranger:SYSTEM\n")
     (tmp_path / "s.toml").write_text(
         'system = "stranger"\n[problem]\nsource = "generate"\npreset = "fat_tree"\nk = 4\n'
-        '[designs.ecmp]\n[sweep]\n"designs.ecmp.deadly" = [true, false]\n"problem.seed" = [1, 2]\n'
+        '[designs.ecmp]\n[sweep]\n"designs.ecmp.deadly" = [true, false]\n"problem.seed" = [1]\n'
     )
     monkeypatch.chdir(tmp_path)
     process = start("sweep", "s.toml", "--out", "st", "--workers", 1, environment={"PYTHONPATH": str(site)})
@@ -307,10 +307,10 @@ def test_a_run_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: p
     assert process.returncode == 6, said
     assert "workers died during this run, one after the other" in said
     with Store("st") as store:
-        frame = store.runs(sort="problem.seed").sort_values(["problem.seed", "status"])
-        assert frame["status"].tolist() == ["failed", "heuristic", "failed", "heuristic"]
+        frame = store.runs().sort_values("status")
+        assert frame["status"].tolist() == ["failed", "heuristic"]
         deadly = frame[frame["status"] == "heuristic"]["parameters.deadly"]
-        assert deadly.tolist() == ["false", "false"]
+        assert deadly.tolist() == ["false"]
         assert frame["versions"].unique().tolist() == [f"planner {package.__version__}, stranger 2.5"]
 
 

@@ -14,10 +14,11 @@ import planner
 from planner.compiled import in_python_by, inner, njit, run_small_in_python
 from planner.errors import PlannerError
 from planner.kernels import COMPILE_S_PER_BYTE, Kernel, kernels
-from planner.runs.evaluation import evaluate
+from planner.options import Options
 from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.scenario import Entry
+from planner.testing.cases import Runs
 from planner.testing.kernels import compare_with_python, is_same, name_of
+from tests.planner.testing.quick_parameters import QUICK_PARAMETERS
 
 
 def make_add_squares() -> Any:
@@ -152,10 +153,11 @@ def test_python_and_compiled_kernels_of_our_systems_agree(name: str, max_calls: 
     system = find_system(name)
     assert system.problem.sample is not None
     problem = planner.generate(name, **OTHER_PROBLEMS[name]) if name in OTHER_PROBLEMS else None
+    runs = Runs(system, lambda: problem or system.problem.sample(), QUICK_PARAMETERS.get(name, {}), Options())
     with compare_with_python(max_calls=max_calls) as counts:
         for design in system.designs:
             with contextlib.suppress(PlannerError):  # of designs that the sample does not suit
-                evaluate(system, problem or system.problem.sample(), Entry(label=design.name, design=design))
+                runs.fresh(design.name)
     package = f"planner_models.{name}."
     if any(kernel.max_elements and name_of(kernel).startswith(package) for kernel in kernels):
         assert any(kernel.startswith(package) for kernel in counts)

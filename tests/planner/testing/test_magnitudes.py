@@ -27,6 +27,7 @@ from planner.testing.magnitudes import (
 from planner_models.contracts.plan.plan import Loads
 from planner_models.contracts.problem.problem import Month
 from tests.fuzzing.bases import bases
+from tests.planner.testing.quick_parameters import QUICK_PARAMETERS
 
 COLUMNS: Mapping[str, Sequence[str]] = {
     "analytics": ("volume.records", "volume.cells", "queries.value_usd"),
@@ -57,7 +58,11 @@ def test_plans_keep_limits_and_bounds_at_all_magnitudes(name: str, is_last: bool
     base = next(base for base in bases() if base.system.name == name)
     options = Options(threads=1, seed=1, time_limit_s=5.0)
     cases = magnitude_cases(
-        base.system, problems=[base.problem], columns=COLUMNS.get(name, ()), options=options
+        base.system,
+        problems=[base.problem],
+        columns=COLUMNS.get(name, ()),
+        parameters=QUICK_PARAMETERS.get(name),
+        options=options,
     )
     selected = [case for case in cases if (f"seed {SEEDS[-1]}: " in case.name) == is_last]
     assert selected

@@ -25,6 +25,7 @@ from planner_models.traffic.designs import ecmp
 from planner_models.traffic.problem.problem import Traffic
 from tests.planner.runs.toy_system import Admitted, Link, admit, toy
 from tests.planner.sweeps.in_process_workers import open_in_process
+from tests.planner.testing.quick_parameters import QUICK_PARAMETERS
 
 SMALL: Mapping[str, Callable[[Any], Any]] = {
     "analytics": lambda presets: presets["small"](),
@@ -54,17 +55,11 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
 """A small problem of each system, from its presets."""
 
 
-PARAMETERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "circuitflows": {"resize_tuned": {"small": [4, 16], "large": [16, 64], "early": [0.0, 400.0]}},
-}
-"""Parameters of designs whose defaults try a hundred settings; each further value is tried beside these."""
-
-
 def cases_of(name: str) -> list[Case]:
     """Return the conformance tests of a system; those of one system share their runs."""
     system = find_system(name)
     return conformance_cases(
-        system, problems=[SMALL[name](system.problem.presets)], parameters=PARAMETERS.get(name)
+        system, problems=[SMALL[name](system.problem.presets)], parameters=QUICK_PARAMETERS.get(name)
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -32,22 +34,35 @@ def in_hardware(problem: Multicast, plan: Channels) -> list[int]:
     return [names.index(name) for name in plan.partitions["group"]]
 
 
-def allowed_ports(problem: Multicast, plan: Channels, group: int) -> set[tuple[int, int]]:
-    """Return ports of the group and of groups that share an entry with it, from memberships alone."""
-    names = problem.groups["group"].tolist()
-    result = set()
-    for edge in {edge for edge, _ in member_ports(problem, group)}:
-        switch = problem.wiring.edges[edge]
-        index = plan.meta_groups[plan.meta_groups["switch"] == switch].astype({"group": str})
-        entry = index.loc[index["group"] == names[group], "meta_group"]
-        mates = index.loc[index["meta_group"].isin(entry), "group"] if len(entry) else [names[group]]
-        for mate in mates:
-            result |= {
-                member_port
-                for member_port in member_ports(problem, names.index(mate))
-                if member_port[0] == edge
-            }
-    return result
+class SharedEntries:
+    """Ports that receive the packets of a group, from memberships and shared entries of a plan alone.
+
+    The index by switch is built once for all groups of a plan.
+    """
+
+    def __init__(self, problem: Multicast, plan: Channels) -> None:
+        self._problem = problem
+        self._names = problem.groups["group"].tolist()
+        self._rows = {name: row for row, name in enumerate(self._names)}
+        self._members = functools.cache(functools.partial(member_ports, problem))
+        self._entries: dict[tuple[Any, str], set[Any]] = defaultdict(set)
+        self._groups: dict[tuple[Any, Any], list[str]] = defaultdict(list)
+        table = plan.meta_groups
+        for switch, group, entry in zip(table["switch"], table["group"], table["meta_group"], strict=True):
+            self._entries[switch, str(group)].add(entry)
+            self._groups[switch, entry].append(str(group))
+
+    def ports(self, group: int) -> set[tuple[int, int]]:
+        """Return ports of the group and of groups that share an entry with it, on its own edge switches."""
+        name = self._names[group]
+        result = set()
+        for edge in {edge for edge, _ in self._members(group)}:
+            switch = self._problem.wiring.edges[edge]
+            entries = self._entries.get((switch, name), set())
+            mates = [mate for entry in entries for mate in self._groups[switch, entry]] or [name]
+            for mate in mates:
+                result |= {port for port in self._members(self._rows[mate]) if port[0] == edge}
+        return result
 
 
 @pytest.mark.slow
@@ -65,12 +80,13 @@ def test_every_member_gets_a_packet_exactly_once(
     problem = fat_of_kind(*shape, seed, placement=placement)
     plan = design.decide(problem).plan
     tables = forwarding.compile_tables(problem, plan)
+    shared = SharedEntries(problem, plan)
     for group in in_hardware(problem, plan):
         sources = problem.host_of[problem.group_of == group]
         source = int(sources[pick % len(sources)])
         got = forwarding.send_packet(problem, plan, tables, group=group, source=source)
         assert set(got.copies.values()) == {1}
-        assert set(got.copies) == allowed_ports(problem, plan, group)
+        assert set(got.copies) == shared.ports(group)
         assert member_ports(problem, group) <= set(got.copies)
         assert max(got.links.values()) <= 6
 
@@ -88,12 +104,13 @@ def test_packets_on_a_tree_by_tables() -> None:
     problem = Multicast.from_tables(tree())
     plan = partitioned_aggregated.partition_and_share(problem).plan
     tables = forwarding.compile_tables(problem, plan)
+    shared = SharedEntries(problem, plan)
     assert np.array_equal(tables.entries(), plan.entries["entries"].to_numpy(int))
     for group in in_hardware(problem, plan):
         source = int(problem.host_of[problem.group_of == group][0])
         got = forwarding.send_packet(problem, plan, tables, group=group, source=source)
         assert set(got.copies.values()) == {1}
-        assert set(got.copies) == allowed_ports(problem, plan, group)
+        assert set(got.copies) == shared.ports(group)
 
 
 # --- failures -----------------------------------------------------------------------------
@@ -150,6 +167,7 @@ def test_with_failures_members_get_a_packet_once_or_cannot_be_reached(
     state = failures.find_working_links(wires, switches=switches, links=cut)
     plan = design.decide(problem).plan
     tables = forwarding.compile_tables(problem, plan)
+    shared = SharedEntries(problem, plan)
     for group in in_hardware(problem, plan):
         source = int(problem.host_of[problem.group_of == group][0])
         got = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
@@ -163,7 +181,7 @@ def test_with_failures_members_get_a_packet_once_or_cannot_be_reached(
         assert {position for position in everywhere if int(wires.edge_pod[position[0]]) in reached} <= set(
             got.copies
         )
-        assert set(got.copies) <= allowed_ports(problem, plan, group)
+        assert set(got.copies) <= shared.ports(group)
         assert reached <= pods
         if got.root is not None:  # else even the source's pod has no way up
             row = plan.partitions.set_index("group").loc[problem.groups["group"].iloc[group]]
@@ -251,6 +269,7 @@ def test_packets_on_drawn_trees_arrive_once_with_and_without_failures(
     wires = problem.wiring
     plan = design.decide(problem).plan
     tables = forwarding.compile_tables(problem, plan)
+    shared = SharedEntries(problem, plan)
     state = failures.find_working_links(
         wires, switches=failures.draw_failures(wires, count, np.random.default_rng(seed))
     )
@@ -259,7 +278,7 @@ def test_packets_on_drawn_trees_arrive_once_with_and_without_failures(
         source = int(problem.host_of[problem.group_of == group][-1])
         full = forwarding.send_packet(problem, plan, tables, group=group, source=source)
         assert set(full.copies.values()) == {1}
-        assert set(full.copies) == allowed_ports(problem, plan, group)
+        assert set(full.copies) == shared.ports(group)
         got = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
         assert set(got.copies.values()) <= {1}
         assert set(got.copies) <= set(full.copies)
