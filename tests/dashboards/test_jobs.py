@@ -140,11 +140,13 @@ def finished(workers: Workers, function: Callable[..., int], *arguments: float) 
     return int(job.result())
 
 
-def test_large_questions_do_not_harm_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("time_limit_s", [5.0, pytest.param(20.0, marks=pytest.mark.exhaustive)])
+def test_large_questions_do_not_harm_the_next(tmp_path: Path, time_limit_s: float) -> None:
+    """A search takes its memory when it begins; the exhaustive tests let it go on."""
     pool = Workers(1, session.memory_of_worker_mb(2))
     try:
         for index, name in enumerate(LARGE):
-            asked = Question(scenario=name, changes={"solver.time_limit_s": 20.0})
+            asked = Question(scenario=name, changes={"solver.time_limit_s": time_limit_s})
             job = pool.submit(worker.compare, asked, tmp_path, tmp_path / str(index))
             wait_until(lambda job=job: not job.is_pending, 600.0)  # type: ignore[misc]
             answer = job.result()

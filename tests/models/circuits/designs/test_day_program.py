@@ -53,14 +53,22 @@ def best_by_enumeration(problem: Circuits) -> float:
         if len({pairs[k][0] for k in chosen}) == len({pairs[k][1] for k in chosen}) == count
     ]
     demand = np.array([requested[pair] for pair in pairs])
-    best = 0.0
+    packets = 21.0 * float(problem.packet_mbps[:3].sum())
+    sequences = []
     for days in range(4):
         for sequence in itertools.product(matchings, repeat=days):
             time = 21.0 - days * problem.night_us
             selected = np.zeros(m)
             for item, after in itertools.pairwise(sequence):
                 selected[list(set(item) & set(after))] += problem.night_us
-            best = max(best, _most_bits(problem, pairs, demand, sequence, selected, time))
+            most_pairs = max(map(len, sequence), default=0)
+            upper = min(demand.sum(), 10.0 * (selected.sum() + time * most_pairs) + packets)
+            sequences.append((float(upper), sequence, selected, time))
+    best = 0.0
+    for upper, sequence, selected, time in sorted(sequences, key=lambda item: -item[0]):
+        if upper <= best:  # nor does any later one serve more
+            break
+        best = max(best, _most_bits(problem, pairs, demand, sequence, selected, time))
     return best
 
 
