@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.reduced_scenarios import CHANGES
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import load
 from planner_dashboard import titles, worker
@@ -26,12 +27,14 @@ SYSTEMS_WITH_FAILURES = [
 @pytest.mark.parametrize("name", SYSTEMS_WITH_FAILURES)
 def test_a_failure_that_makes_a_figure_worse_is_not_said_to_lose_nothing(name: str, tmp_path: Path) -> None:
     system = find_system(name)
-    scenario = load(titles.scenarios_of(name)[0])
+    shipped = titles.scenarios_of(name)[0]
+    changes = CHANGES[shipped]
+    scenario = load(shipped, changes=changes)
     kind = next(kind for kind in system.problem.elements if kind.with_role("failure"))
     action = kind.with_role("failure")[0]
     element = kind.names(scenario.make_problem())[0]
     label = scenario.designs[0].label
-    asked = Question(scenario=scenario.name, designs=(label,))
+    asked = Question(scenario=shipped, changes=changes, designs=(label,))
     fallen = with_adjustments(scenario, asked, action.apply({}, element))
     before, after = (
         worker.compare(question, tmp_path, tmp_path / str(index), None).designs[0]

@@ -268,7 +268,9 @@ def require_same_entries(switch: Switch, text: str, headers: list[str]) -> None:
     assert len(plan.megaflows) == len(cubes)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(
+    "seed", [*range(30), *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(30, 60))]
+)
 def test_entries_of_random_tables_are_those_of_open_vswitch(switch: Switch, seed: int) -> None:
     """Random matches, registers, changes and lookups, no two rules of a table with the same priority."""
     random = np.random.default_rng(seed)
