@@ -216,7 +216,7 @@ def test_a_demand_without_any_path_is_a_result(design: Design) -> None:
 
 @pytest.mark.slow
 def test_the_optimum_of_many_blocks_has_a_plan_and_a_bound_at_the_time_limit() -> None:
-    problem = generators.gravity(blocks=16, seed=1)
+    problem = generators.gravity(blocks=12, seed=1)
     best = optimum.plan(problem).proof.objective
     for limit_s in (1e-9, 0.05):
         decision = optimum.plan(problem, options=Options(time_limit_s=limit_s))
