@@ -332,7 +332,7 @@ def allocate(
              extents `<extent>_stride`, `<extent>_first_int` and `<extent>_first_real` tell where
     omitted  fields of rows that are not used
     """
-    fields = fields_of(layout)
+    fields = fields_of(layout)  # type: ignore[arg-type]  # a type is hashable
     positions = _Positions(extents, first_int, first_real)
     for extent in rows:
         of_rows = {name: field for name, field in fields.items() if field.shape[:1] == (extent,)}
