@@ -142,7 +142,7 @@ def finished(workers: Workers, function: Callable[..., int], *arguments: float) 
 
 @pytest.mark.parametrize("time_limit_s", [5.0, pytest.param(20.0, marks=pytest.mark.exhaustive)])
 def test_large_questions_do_not_harm_the_next(tmp_path: Path, time_limit_s: float) -> None:
-    """A search takes its memory when it begins; the exhaustive tests let it go on."""
+    """Each search fills what it may of a worker; the exhaustive tests give it four times the time."""
     pool = Workers(1, session.memory_of_worker_mb(2))
     try:
         for index, name in enumerate(LARGE):
