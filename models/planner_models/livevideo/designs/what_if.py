@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
-from planner.contract.what_if import Change, Reoptimization
+from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.formatting import amount_or_number, counted, counted_of
 from planner.options import Options
 from planner_models.livevideo.plan.check import Delivery, compute_delivery
@@ -79,15 +79,20 @@ def explain(
     if costs:
         sentences.append(again.sentence(costs, what="price change"))
     if failures:
-        worst = failures[-1]
-        loss = amount_or_number(-(worst.gain or 0.0), again.metric.unit)
-        tried = counted(len(failures), "failures")
-        sentences.append(f"Of {tried} tried, {worst.change.name} loses most: {loss} of {again.label}.")
+        sentences.append(_say_worst(again, failures))
     if decided.baseline is not None:
         section, sentence = _compare_trees(decided.baseline, plan, decided.baseline_name)
         sections.append(section)
         sentences.append(sentence)
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _say_worst(again: Reoptimization[LiveVideo], failures: Sequence[Trial[LiveVideo]]) -> str:
+    """Return a sentence on the failure that loses most, the last one."""
+    worst = failures[-1]
+    loss = amount_or_number(-(worst.gain or 0.0), again.metric.unit)
+    tried = counted(len(failures), "failures")
+    return f"Of {tried} tried, {worst.change.name} loses most: {loss} of {again.label}."
 
 
 def report_last_hop(problem: LiveVideo, delivery: Delivery) -> tuple[Section, str]:
