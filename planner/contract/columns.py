@@ -89,6 +89,10 @@ class ColumnMatch:
         """Errors of missing, ambiguous and misspelled names."""
         return self.find_faults()
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process gets: the errors themselves, as their function stays in this one."""
+        return {**vars(self), "faults": self.faults, "find_faults": tuple}
+
     @property
     def is_exact(self) -> bool:
         """Return whether every given column has one of our names."""

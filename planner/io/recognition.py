@@ -46,6 +46,11 @@ Names such as `from` and `to` alone, beside a column that the system does not ha
 MIN_COLUMNS: Final = 3
 """Columns of a matrix at least: that of the names of its rows, and two of amounts."""
 
+DESCRIPTION_HEADER: Final = (
+    *("Table", "Column", "Needed", "Unit", "Meaning", "Limits", "If empty", "Example", "Also understood"),
+)
+"""Header of the sheet in which the workbook of a system describes its columns, which is no table."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
@@ -223,6 +228,8 @@ def _list_workbook(path: Path) -> list[Sheet]:
             if "is no readable workbook" in error.faults[0] or len(parts) == 1:
                 raise
             continue  # an empty sheet, or one of notes
+        if any(tuple(names[: len(DESCRIPTION_HEADER)]) == DESCRIPTION_HEADER for names in columns):
+            continue  # it describes columns
         is_empty = not workbooks.has_rows(path, name)
         sheets.append(
             Sheet(

@@ -15,6 +15,7 @@ from planner.contract.units import unit_of
 from planner.errors import InputError
 from planner.io.file_replacement import replace_file
 from planner.io.formulas import quote_formulas
+from planner.io.recognition import DESCRIPTION_HEADER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from planner.contract.table import Column, Table
 
 ABOUT_SHEET: Final = "About the columns"
-HEADER: Final = (
-    *("Table", "Column", "Needed", "Unit", "Meaning", "Limits", "If empty", "Example", "Also understood"),
-)
 WIDTHS: Final = (14, 22, 10, 10, 60, 34, 16, 18, 50)
 MIN_WIDTH: Final = 12
 MAX_OTHER_NAMES: Final = 6
@@ -72,7 +70,7 @@ def _fill_about(sheet: Any, system: System) -> None:
     from openpyxl.styles import Alignment, Font
 
     sheet.title = ABOUT_SHEET
-    sheet.append(HEADER)
+    sheet.append(DESCRIPTION_HEADER)
     for cell in sheet[1]:
         cell.font = Font(bold=True)
     for row in describe_columns(system):
@@ -86,7 +84,7 @@ def _fill_about(sheet: Any, system: System) -> None:
 
 
 def describe_columns(system: System) -> Iterator[tuple[str, ...]]:
-    """Yield a row of HEADER for each column of the tables of a system."""
+    """Yield a row of DESCRIPTION_HEADER for each column of the tables of a system."""
     examples = _first_rows(system)
     for table in _in_order(system):
         is_optional = table.name in system.problem.optional_tables

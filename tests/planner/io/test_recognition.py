@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -89,6 +90,18 @@ def test_links_alone_are_a_question(tmp_path: Path) -> None:
     _, result = recognize_files(tmp_path / "links.csv", tmp_path / "demand.csv")
     assert result.system == "traffic"
     assert [choice.table for choice in result.readings[0].choices] == ["links", "demands"]
+
+
+def test_a_recognition_is_the_same_in_another_process(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("tail;head;Capacity (Gbit/x)\na;b;1\n")
+    _, result = recognize_files(tmp_path / "links.csv")
+    copied: Recognition = pickle.loads(pickle.dumps(result))
+    faults = [
+        [choice.match.faults for reading in each.readings for choice in reading.choices if choice.match]
+        for each in (result, copied)
+    ]
+    assert faults[0] == faults[1]
+    assert any(faults[0])
 
 
 def test_content_goes_before_the_name(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 from planner.errors import InputError
+from planner.io.recognition import DESCRIPTION_HEADER
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.from_files import write_scenario
 from planner.scenarios.scenario import load
-from planner.scenarios.template_workbook import ABOUT_SHEET, HEADER, write_template
+from planner.scenarios.template_workbook import ABOUT_SHEET, write_template
 from tests.fuzzing.bases import bases
 
 SMALL = {base.system.name: base for base in bases()}
@@ -54,7 +55,7 @@ def test_every_column_is_explained(name: str, tmp_path: Path) -> None:
     write_template(system, path)
     book = openpyxl.load_workbook(path, read_only=True)
     header, *rows = book[ABOUT_SHEET].iter_rows(values_only=True)
-    assert header == HEADER
+    assert header == DESCRIPTION_HEADER
     columns = {(table.name, column) for table in system.problem.tables for column in table.columns}
     assert {row[:2] for row in rows} == columns
     assert all(row[4] for row in rows), "a meaning each"
