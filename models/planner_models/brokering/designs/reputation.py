@@ -170,7 +170,7 @@ def _find_faults(problem: Brokering, claimed: Brokering, plan: Assignment, toler
 
 
 def _say_reputations(problem: Brokering, bad: Bools, is_faulty: Bools) -> None:
-    """Note which CDNs have a bad reputation in the last round, or would have one."""
+    """Note the CDNs with a bad reputation in the last round, or with faults but still trusted."""
     names = np.array(problem.cdn_names, dtype=object)
     if bad.any():
         add_note(f"bids of {few(names[bad].tolist())} come last: clients measured worse scores than claimed")

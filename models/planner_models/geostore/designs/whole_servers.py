@@ -32,7 +32,7 @@ def close_regions(
     place: Callable[[Geostore], StorePlan | None],
     deadline: Deadline,
 ) -> StorePlan:
-    """Return a plan without the regions whose whole servers cost more than they save.
+    """Return a plan after closing regions one by one while that lowers the bill.
 
     place  a plan of all groups that keeps their goals, None without one
     """
@@ -50,8 +50,9 @@ def close_regions(
             trial = None if trial_problem is None else place(trial_problem)
             if trial is None or trial_problem is None or len(check(problem, trial)):
                 continue
-            if _bill(problem, trial) < usd * (1 - 1e-9):
-                best, usd, current, is_better = trial, _bill(problem, trial), trial_problem, True
+            trial_usd = _bill(problem, trial)
+            if trial_usd < usd * (1 - 1e-9):
+                best, usd, current, is_better = trial, trial_usd, trial_problem, True
                 break
     return best
 
@@ -62,7 +63,7 @@ def _bill(problem: Geostore, plan: StorePlan) -> float:
 
 
 def _used_regions(problem: Geostore, plan: StorePlan) -> list[int]:
-    """Return the regions with replicas that may be closed, those whose servers have the least load first."""
+    """Return the regions with replicas that may be closed, by the load of their servers, lowest first."""
     state = evaluate(problem, plan)
     is_used = state.copies.sum(axis=0) > 0
     is_free = ~(problem.is_pinned | problem.is_forbidden).any(axis=0)
