@@ -1,7 +1,9 @@
-"""Machines that are together: each zone or rack of theirs is a problem of its own; a host has all or none.
+"""Machines that are together or apart: each zone or rack of theirs is a problem of its own.
 
-A group of machines in one zone or rack is in some one of them: the cheapest plan is that of the best of these
-problems, in each of which rules pin the group, and the smallest of their bounds is a bound.
+A group of machines in one zone or rack is in some one of them, and of two groups that are apart in zones or
+racks, one is in none of each: the cheapest plan is that of the best of these problems, in each of which rules
+pin the groups, and the smallest of their bounds is a bound. A host has all machines that are together, or
+none.
 """
 
 from __future__ import annotations
@@ -18,16 +20,53 @@ from planner.arrays import Ints
 from planner_models.consolidation.problem.packing import Copy, HostGroup, Packer, decreasing, regroup
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.shapes import make_placing
+from planner_models.consolidation.problem.tables import Conflict
 
 MAX_PROBLEMS: Final = 12
 """Choices of zones and racks of groups up to which each is a problem of its own."""
 
 
-def pin_bundles(problem: Consolidation) -> list[Consolidation]:
-    """Return the problem for each choice of a zone or rack of each group that is in one.
+def pin_groups(problem: Consolidation) -> list[Consolidation]:
+    """Return the problem for each choice of a zone or rack of groups that are together, or apart there.
 
-    The problem itself where no group is, or where there are too many choices
+    A group that is together is in one of the zones or racks; one of two groups that are apart is in none of
+    each. The problem itself where there are no such groups, or too many choices.
     """
+    pinned = _pin_bundles(problem)
+    areas = [
+        (conflict, name)
+        for conflict in problem.area_conflicts
+        for name in dict.fromkeys(getattr(supply, conflict.domain) for supply in problem.supplies)
+    ]
+    if not areas or len(pinned) * 2 ** len(areas) > MAX_PROBLEMS:
+        return pinned
+    return [
+        _keep_out(item, areas, choice)
+        for item in pinned
+        for choice in product((False, True), repeat=len(areas))
+    ]
+
+
+def _keep_out(
+    problem: Consolidation, areas: Sequence[tuple[Conflict, str]], choice: Sequence[bool]
+) -> Consolidation:
+    """Return the problem with the one or the other of two groups out of each zone or rack."""
+    groups = [set(names) for names in problem.groups]
+    rows = []
+    for number, ((conflict, name), is_other) in enumerate(zip(areas, choice, strict=True)):
+        label = f"kept out {number}"
+        rows.append(
+            {"kind": "not_on", "group": label, "domain": conflict.domain, "most": 1.0, "target": name}
+        )
+        for shape in np.flatnonzero(conflict.others if is_other else conflict.machines).tolist():
+            groups[shape].add(label)
+    rules = pd.concat([problem.rules, pd.DataFrame(rows)], ignore_index=True)
+    machines = problem.machines.assign(group=["; ".join(sorted(names)) for names in groups])
+    return replace(problem, machines=machines, rules=rules)
+
+
+def _pin_bundles(problem: Consolidation) -> list[Consolidation]:
+    """Return the problem for each choice of a zone or rack of each group that is in one."""
     if problem.rules is None:
         return [problem]
     rules = problem.rules

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -52,6 +52,8 @@ PRICED: Final = 3
 MAX_FREE: Final = 60
 """Hosts up to which the integer program fixes none."""
 PRICING_S: Final = 20.0
+MAX_SELECTIONS: Final = 12
+"""Largest sets of shapes without a conflict on a host up to which each is priced by tables."""
 WHOLE: Final = 1e-6
 
 
@@ -84,6 +86,9 @@ class Search:
         self.prices = np.zeros(len(problem.machines))
         self._pricer: Any = make_pricer(problem)
         self._is_exact = isinstance(self._pricer, NodePricer)
+        self._selections = list_selections(problem)
+        if not self._selections:
+            self._pricer, self._selections = None, [np.ones(len(problem.machines), dtype=bool)]
         for group in start:
             self._add_everywhere(
                 make_pattern(problem, problem.supplies[group.supply].host_type, group.content)
@@ -168,20 +173,34 @@ class Search:
         known: dict[tuple[int, bytes], Priced] = {}
         tables: dict[bytes, Any] = {}
         for row, area in enumerate(master.areas):
-            value = master.values(cover, row)
-            key = (area.host_type, value.tobytes())
-            if key not in known:
-                known[key] = self._price_area(row, value, tables, deadline)
-            priced = known[key]
-            values[row] = priced.bound
-            if priced.pattern is not None:
-                pattern = priced.pattern if most is None else cut_pattern(self.problem, priced.pattern, most)
-                gain = float(master.values(of_program, row) @ pattern.units)
-                improves = gain > float(self.problem.price[area.host_type]) + 1e-9
-                is_new |= master.add(pattern, row) and improves
-            if most is None:
-                self._add_more(row, of_program, tables.get(key[1]))
+            for value in self._selected_values(master.values(cover, row)):
+                key = (area.host_type, value.tobytes())
+                if key not in known:
+                    known[key] = self._price_area(row, value, tables, deadline)
+                priced = known[key]
+                values[row] = max(values[row], priced.bound)
+                if priced.pattern is not None:
+                    pattern = priced.pattern
+                    pattern = pattern if most is None else cut_pattern(self.problem, pattern, most)
+                    gain = float(master.values(of_program, row) @ pattern.units)
+                    improves = gain > float(self.problem.price[area.host_type]) + 1e-9
+                    is_new |= master.add(pattern, row) and improves
+                if most is None:
+                    self._add_more(row, of_program, tables.get(key[1]))
         return is_new, master.bound(cover, values)
+
+    @property
+    def _uses_program(self) -> bool:
+        """Whether patterns are priced by integer programs, which separate shapes themselves."""
+        return self._pricer is None or (self._is_exact and not isinstance(self._pricer, NodePricer))
+
+    def _selected_values(self, value: Floats) -> Iterator[Floats]:
+        """Yield the values of the shapes that a host can have together, 0 for the others."""
+        if self._uses_program:
+            yield value
+            return
+        for selection in self._selections:
+            yield np.where(selection, value, 0.0)
 
     def _add_more(self, row: int, of_program: Floats, tables: Any) -> None:
         """Add more patterns of an area by the same tables, where they improve the program."""
@@ -196,8 +215,7 @@ class Search:
     def _price_area(self, row: int, value: Floats, tables: dict[bytes, Any], deadline: Deadline) -> Priced:
         """Return the best pattern of an area; tables of values that are known are used again."""
         host_type, allowed = self.master.areas[row].host_type, self.master.allowed[row]
-        is_rounded = not isinstance(self._pricer, NodePricer)
-        if self._pricer is None or (self._is_exact and is_rounded):
+        if self._uses_program:
             limit = min(max(deadline.left_s, 0.05), PRICING_S)
             limited = replace(self.options, time_limit_s=limit, gap=None)
             return price_by_program(self.problem, host_type, value, allowed, limited)
@@ -226,6 +244,34 @@ class Search:
                     remaining -= taken
                     groups.append(regroup(problem, supply, taken, dict(pattern.copies)))
         return groups
+
+
+def list_selections(problem: Consolidation) -> list[Bools]:
+    """Return the largest sets of shapes of which no two must not be on the same host; none of too many."""
+    selections = [np.ones(len(problem.machines), dtype=bool)]
+    for first, second in np.argwhere(np.triu(problem.host_conflicts, 1)).tolist():
+        if not problem.count[first] or not problem.count[second]:
+            continue
+        separated = []
+        for selection in selections:
+            both = selection[first] and selection[second]
+            for left_out in (first, second) if both else ():
+                separated.append(selection.copy())
+                separated[-1][left_out] = False
+            separated += [] if both else [selection]
+        selections = _without_subsets(separated)
+        if len(selections) > MAX_SELECTIONS:
+            return []
+    return selections
+
+
+def _without_subsets(selections: list[Bools]) -> list[Bools]:
+    """Return the sets that are in no other one."""
+    result: list[Bools] = []
+    for selection in sorted(selections, key=lambda item: -int(item.sum())):
+        if not any((selection <= other).all() for other in result):
+            result.append(selection)
+    return result
 
 
 def cut_pattern(problem: Consolidation, pattern: Pattern, most: Ints) -> Pattern:

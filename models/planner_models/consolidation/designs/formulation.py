@@ -36,11 +36,12 @@ def formulation(problem: Consolidation, *, hosts: int = 6) -> pyo.ConcreteModel:
     minimize    sum_j price_j y_j + sum_m own_m r_m
     subject to  sum_{p,j not in L} z_pj + r_m >= d_m       for machines m with ways p, and lost hosts L
                 sum_p a_pn z_pj <= capacity_n y_j          for each node n, and resource, of host j
+                sum_p z_pj <= 2 d_m x_j, sum_p z_pj <= 2 d_k (1 - x_j)   for shapes m, k that are apart
                 y_j >= y_j+1                               for hosts that are alike
                 sum_{j of type h} y_j <= most_h
 
     z are machines and slots together; r machines without a host. Members of a group in a zone or rack, and
-    groups that are together in a zone or rack, are not modelled.
+    groups that are together or apart in a zone or rack, are not modelled.
 
     hosts  of each supply
     """
@@ -131,8 +132,22 @@ def _add_capacities(
             terms = list(_terms(here, column, node))
             if np.isfinite(limit) and terms:
                 m.capacity.add(sum(terms) <= limit * m.y[j])
+        _separate(m, problem, j, ways)
         if here:
             m.capacity.add(sum(variable for variable, _ in here) <= total * m.y[j])
+
+
+def _separate(m: pyo.ConcreteModel, problem: Consolidation, j: int, ways: dict[Any, Any]) -> None:
+    """Place machines of only one of two shapes in conflict on a host."""
+    import pyomo.environ as pyo
+
+    if not hasattr(m, "x"):
+        pairs = np.argwhere(np.triu(problem.host_conflicts, 1)).tolist()
+        m.x = pyo.Var(m.J, pyo.Set(initialize=[tuple(pair) for pair in pairs], dimen=2), domain=pyo.Binary)
+    for first, second in np.argwhere(np.triu(problem.host_conflicts, 1)).tolist():
+        for shape, is_here in ((first, m.x[j, first, second]), (second, 1 - m.x[j, first, second])):
+            terms = [m.z[key] for key, (its_shape, _) in ways.items() if key[0] == j and its_shape == shape]
+            m.capacity.add(sum(terms) <= 2 * int(problem.count[shape]) * is_here) if terms else None
 
 
 def _terms(here: list[tuple[Any, Placing]], column: int, node: int | None) -> Iterator[Any]:

@@ -72,6 +72,9 @@ class Cluster:
         use = pods @ self.needs
         fits = (use[:, None, :] <= self.capacity[None] * (1 + 1e-9) + 1e-9).all(axis=2)
         is_member = (pods > 0).astype(np.int64)
+        if self.problem.has_host_conflicts:
+            apart = (is_member @ self.problem.host_conflicts.astype(np.int64)) * is_member
+            fits &= (apart.max(axis=1, initial=0) == 0)[:, None]
         return np.asarray(fits & (is_member @ (~self.allowed).astype(np.int64) == 0))
 
     def schedule(

@@ -155,11 +155,23 @@ class HostProgram:
                 if np.isfinite(limit) and amount.any():
                     m.constrain(f"capacity {column} {node}", (z * amount).sum(), upper=float(limit))
         self._order_nodes(m, z)
+        self._separate(m, z.sum_by(group, len(self.shapes)))
         for row, (coefficients, upper) in enumerate(self._limits):
             total: Expression = (z * coefficients[: len(ways.placings)]).sum()
             total = total + (refused * coefficients[len(ways.placings) :]).sum()
             m.constrain(f"level {row}", total, upper=upper)
         return m, z, refused
+
+    def _separate(self, m: ProgramBuilder, placed: Expression) -> None:
+        """Place machines of only one of two shapes that must not be on the same host."""
+        conflicts = self.problem.host_conflicts[np.ix_(self.shapes, self.shapes)]
+        for first, second in np.argwhere(np.triu(conflicts, 1)).tolist():
+            is_second = m.variables(f"apart {first} {second}", 1, upper=1.0, integer=True)
+            limits = (self.count[first], self.count[second])
+            m.constrain(
+                f"first of {first} {second}", placed[[first]] + is_second * limits[0], upper=limits[0]
+            )
+            m.constrain(f"second of {first} {second}", placed[[second]] - is_second * limits[1], upper=0.0)
 
     def _order_nodes(self, m: ProgramBuilder, z: Variables) -> None:
         """Order nodes that are alike by the vCPUs in them, so that each solution occurs once."""

@@ -24,6 +24,7 @@ from planner_models.consolidation.problem.packing import (
     Packer,
     decreasing,
     empty_group,
+    has_conflict,
     pack_all,
 )
 from planner_models.consolidation.problem.problem import Consolidation
@@ -169,6 +170,8 @@ class Scheduler(Packer):
 
     def _fits_by_size(self, group: HostGroup, shape: int) -> bool:
         """Return whether the free sums of a host suffice for a machine."""
+        if has_conflict(self.problem, group, shape):
+            return False
         needs = self.problem.needs[shape]
         for column, need in enumerate(needs.tolist()):
             free = min(sum(node[column] for node in group.free_node), group.free_whole[column])
@@ -178,6 +181,8 @@ class Scheduler(Packer):
 
     def find_placing(self, group: HostGroup, shape: int) -> Placing | None:
         """Return the way in which the host admits a machine; None where it refuses it."""
+        if has_conflict(self.problem, group, shape):
+            return None
         host_type = self.problem.supplies[group.supply].host_type
         ways = self.problem.placings[host_type][shape]
         fewest = min((way.span for way in ways), default=1)

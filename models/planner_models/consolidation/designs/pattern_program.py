@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.backends import solve
-from planner.backends.program_builder import ProgramBuilder
+from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.options import Options
 from planner_models.consolidation.designs.pattern import SMALLEST, Priced, make_pattern
 from planner_models.consolidation.problem.packing import Copy, copy_of
@@ -53,6 +53,22 @@ class PatternProgram:
         for number, (domain, shapes) in enumerate(self.problem.bundles):
             if domain in ("host", "node"):
                 self._bundle(number, shapes, nodes if domain == "node" else 0)
+        conflicts = np.triu(self.problem.host_conflicts[np.ix_(self.selected, self.selected)], 1)
+        for first, second in np.argwhere(conflicts).tolist():
+            self._separate(int(self.selected[first]), int(self.selected[second]))
+
+    def _separate(self, first: int, second: int) -> None:
+        """Put machines of only one of two shapes on the host."""
+        is_second = self.m.variables(f"apart {first} {second}", 1, upper=1.0, integer=True)
+        for shape, sign, upper in ((first, 1.0, 1.0), (second, -1.0, 0.0)):
+            count = float(self.problem.count[shape])
+            total = self._total(shape) + is_second[0] * (sign * count)
+            self.m.constrain(f"apart {first} {second} {shape}", total, upper=upper * count)
+
+    def _total(self, shape: int) -> Expression:
+        """Return the machines of a shape on the host."""
+        total: Expression = (self.z * np.array([float(row == shape) for row, _ in self.ways])).sum()
+        return total + self.count[self.free.index(shape)] if shape in self.free else total
 
     def _bundle(self, number: int, shapes: Ints, nodes: int) -> None:
         """Put all machines of some shapes on the host, or none.

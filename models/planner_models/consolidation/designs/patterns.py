@@ -13,7 +13,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import gap_of, infeasible, judged
 from planner.search.tolerances import STATED_GAP
-from planner_models.consolidation.designs.bundles import keep_one_host, pin_bundles, place_remaining
+from planner_models.consolidation.designs.bundles import keep_one_host, pin_groups, place_remaining
 from planner_models.consolidation.designs.column_generation import (
     generate,
     placed_machines,
@@ -83,7 +83,7 @@ class Found:
 def search(problem: Consolidation, options: Options) -> Found:
     """Return the cheapest hosts by column generation, or by best fit where these are cheaper."""
     best = judge(problem, *_with_slots(problem, *_best_fit(problem)))
-    pinned = pin_bundles(problem)
+    pinned = pin_groups(problem)
     if options.time_limit_s is not None:
         options = replace(options, time_limit_s=options.time_limit_s / len(pinned))
     results = [generate(item, options) for item in pinned]

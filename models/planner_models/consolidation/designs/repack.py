@@ -30,6 +30,7 @@ from planner_models.consolidation.problem.packing import (
     Packer,
     copy_of,
     decreasing,
+    has_conflict,
     pack_all,
 )
 from planner_models.consolidation.problem.problem import Consolidation
@@ -57,10 +58,8 @@ class Hosts:
         self.supply = np.array([group.supply for group in groups], dtype=np.int64)
         self.open = np.array([bool(group.content) for group in groups], dtype=bool)
         self._domain = [
-            np.array(
-                [getattr(problem.supplies[group.supply], limit.domain) for group in groups], dtype=object
-            )
-            for limit in problem.domain_limits
+            np.array([getattr(problem.supplies[group.supply], domain) for group in groups], dtype=object)
+            for domain, _ in problem.area_members
         ]
         for row in range(len(groups)):
             self.refresh(row)
@@ -75,6 +74,8 @@ class Hosts:
         """Return the host with the least free threads that holds a machine, and the way; None for none."""
         best: tuple[float, int, int] | None = None
         usable = allowed & self.problem.is_supplied[shape][self.supply] & self._below_limits(shape)
+        if self.problem.has_host_conflicts:
+            usable &= np.array([not has_conflict(self.problem, group, shape) for group in self.groups])
         for host_type in np.unique(self.host_type[usable]).tolist():
             rows = np.flatnonzero(usable & (self.host_type == host_type))
             for index, way in enumerate(self.problem.placings[host_type][shape]):
@@ -92,17 +93,29 @@ class Hosts:
         return None if best is None else best[1:]
 
     def _below_limits(self, shape: int) -> Bools:
-        """Return whether limits of zones and racks allow one more machine of a shape on each host."""
+        """Return whether rules of zones and racks allow one more machine of a shape on each host."""
         allowed = np.ones(len(self.groups), dtype=bool)
-        for limit, domain in zip(self.problem.domain_limits, self._domain, strict=True):
+        limits = self.problem.domain_limits
+        for row, limit in enumerate(limits):
             if limit.machines[shape]:
-                members = [
-                    sum(times for (row, _, _), times in group.content.items() if limit.machines[row])
-                    for group in self.groups
-                ]
-                total = pd.Series(members, dtype=float).groupby(domain).transform("sum").to_numpy(float)
-                allowed &= total < limit.most
+                allowed &= self._members(row) < limit.most
+        for row, conflict in enumerate(self.problem.area_conflicts):
+            first = len(limits) + 2 * row
+            if conflict.machines[shape]:
+                allowed &= self._members(first + 1) == 0
+            if conflict.others[shape]:
+                allowed &= self._members(first) == 0
         return allowed
+
+    def _members(self, row: int) -> Floats:
+        """Return the members of a group of `area_members` in the zone or rack of each host."""
+        machines = self.problem.area_members[row][1]
+        members = [
+            sum(times for (shape, _, _), times in group.content.items() if machines[shape])
+            for group in self.groups
+        ]
+        total = pd.Series(members, dtype=float).groupby(self._domain[row]).transform("sum")
+        return np.asarray(total.to_numpy(float))
 
     def put(self, row: int, shape: int, way_index: int) -> None:
         """Place a machine on a host."""

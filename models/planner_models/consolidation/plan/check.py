@@ -247,6 +247,9 @@ def _check_rules(reading: Reading) -> Iterator[Violations]:
                 for label, amount in zip(labels[domain], here.tolist(), strict=True)
             ]
             yield _wrong("rules", [str(reading.names[row]) for row in np.flatnonzero(is_wrong).tolist()])
+        elif rule.kind == "apart" and str(getattr(rule, "target", "") or ""):
+            others = machines[:, problem.members(str(rule.target))].sum(axis=1)
+            yield _check_apart(labels[domain], here, others)
         elif domain in ("rack", "zone"):
             yield _check_area(rule, labels[domain], here * reading.hosts)
         elif rule.kind == "together":
@@ -271,6 +274,14 @@ def _check_area(rule: object, labels: list[str], members: Floats) -> Violations:
     limit = float(rule.most)  # type: ignore[attr-defined]
     over = {name: number for name, number in used.items() if number > limit}
     return Violations.of("rules", where=list(over), amount=list(over.values()), allowed=limit, unit="members")
+
+
+def _check_apart(labels: list[str], members: Floats, others: Floats) -> Violations:
+    """Return the domains with members of both of two groups that are apart."""
+    both = (
+        {name for name, number in zip(labels, side, strict=True) if number > 0} for side in (members, others)
+    )
+    return _wrong("rules", sorted(set.intersection(*both)))
 
 
 def _check_together(reading: Reading, members: Bools, domain: str) -> Violations:

@@ -28,6 +28,10 @@ def count_at(problem: Consolidation, at_s: float) -> Ints:
         sign = np.where(past["what"].to_numpy() == "arrives", 1.0, -1.0)
         shape = find_names(problem.machine_index, past["machine"])
         np.add.at(count, shape, sign * past["machines"].to_numpy(float))
+        if "into" in past:
+            resized = past[past["what"] == "resizes"]
+            shape = find_names(problem.machine_index, resized["into"])
+            np.add.at(count, shape, resized["machines"].to_numpy(float))
     return np.asarray(np.maximum(np.rint(count), 0.0), dtype=np.int64)
 
 

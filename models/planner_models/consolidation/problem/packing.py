@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from planner.arrays import Bools
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.shapes import Amounts, Placing, fill_nodes, make_placing
 
@@ -98,6 +99,14 @@ def regroup(problem: Consolidation, supply: int, hosts: int, content: Mapping[Co
     return group
 
 
+def has_conflict(problem: Consolidation, group: HostGroup, shape: int) -> bool:
+    """Return whether hosts have a machine or slot that must not be on the host of a machine of a shape."""
+    if not problem.has_host_conflicts:
+        return False
+    conflicts = problem.host_conflicts[shape]
+    return any(conflicts[row] for content in (group.content, group.slots) for row, _, _ in content)
+
+
 class Packer:
     """Places machines, shape by shape, by a fit rule.
 
@@ -129,7 +138,7 @@ class Packer:
         for group in self.groups:
             used[group.supply] += group.hosts
         self._used = used
-        self._members = [self._count_members(limit_row) for limit_row in range(len(problem.domain_limits))]
+        self._members = [self._count_members(*item) for item in problem.area_members]
         self._copies: dict[tuple[int, int], int] = {}
 
     # --- shapes ---------------------------------------------------------------------------
@@ -230,6 +239,8 @@ class Packer:
 
     def find_placing(self, group: HostGroup, shape: int) -> Placing | None:
         """Return the way by which the rule puts a machine in a host of a group; None where it has none."""
+        if has_conflict(self.problem, group, shape):
+            return None
         host_type = self.problem.supplies[group.supply].host_type
         ways = self.problem.placings[host_type][shape]
         spans = groupby(reversed(ways) if self.rule == "spread" else ways, key=lambda way: way.span)
@@ -345,29 +356,35 @@ class Packer:
         supply = self.problem.supplies[group.supply]
         return supply.zone if domain == "zone" else supply.rack
 
-    def _count_members(self, limit_row: int) -> dict[str, int]:
-        """Return the members of a limited group in each domain."""
-        limit = self.problem.domain_limits[limit_row]
+    def _count_members(self, domain: str, machines: Bools) -> dict[str, int]:
+        """Return the machines of some shapes in each rack or zone."""
         members: dict[str, int] = {}
         for group in self.groups:
-            name = self._domain_of(group, limit.domain)
-            here = sum(count for (shape, _, _), count in group.content.items() if limit.machines[shape])
+            name = self._domain_of(group, domain)
+            here = sum(count for (shape, _, _), count in group.content.items() if machines[shape])
             members[name] = members.get(name, 0) + here * group.hosts
         return members
 
     def capacity_of_domains(self, group: HostGroup, shape: int) -> int:
         """Return the number of machines of a shape that limits of zones and racks allow in a group."""
         allowed = 1 << 60
-        for members, limit in zip(self._members, self.problem.domain_limits, strict=True):
+        limits = self.problem.domain_limits
+        for members, limit in zip(self._members, limits, strict=False):
             if limit.machines[shape]:
                 present = members.get(self._domain_of(group, limit.domain), 0)
                 allowed = min(allowed, int(limit.most) - present)
+        for row, conflict in enumerate(self.problem.area_conflicts):
+            sides = (conflict.machines, conflict.others)
+            for side, opposite in ((0, 1), (1, 0)):
+                members = self._members[len(limits) + 2 * row + opposite]
+                if sides[side][shape] and members.get(self._domain_of(group, conflict.domain), 0):
+                    return 0
         return max(allowed, 0)
 
     def _note(self, group: HostGroup, shape: int, machines: int) -> None:
-        for members, limit in zip(self._members, self.problem.domain_limits, strict=True):
-            if limit.machines[shape]:
-                name = self._domain_of(group, limit.domain)
+        for members, (domain, its_machines) in zip(self._members, self.problem.area_members, strict=True):
+            if its_machines[shape]:
+                name = self._domain_of(group, domain)
                 members[name] = members.get(name, 0) + machines
 
     # --- machines that are together -------------------------------------------------------
@@ -430,7 +447,8 @@ class Packer:
         nodes = {copy[2] for copy in group.content if group.name.startswith("bundle")}
         for way in self.problem.placings[host_type][shape]:
             copy = copy_of(shape, way)
-            if way.span == 1 and (not nodes or copy[2] in nodes) and self._times(group, way) >= count:
+            fits = self._times(group, way) >= count and not has_conflict(self.problem, group, shape)
+            if way.span == 1 and (not nodes or copy[2] in nodes) and fits:
                 group.add(copy, way, count)
                 self._note(group, shape, count)
                 return True

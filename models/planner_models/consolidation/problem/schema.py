@@ -16,6 +16,7 @@ HOST_TYPE_NAMES: Final = ("instance type", "server type", "machine type", "flavo
 MACHINE_NAMES: Final = ("vm", "vm name", "pod", "pod name", "instance", "virtual machine")
 CPU_NAMES: Final = ("vcpus", "vcpu", "cpus", "cpu", "num cpus")
 
+PRICE_NAMES: Final = ("price", "hourly price", "on demand", "linux on demand cost", "cost")
 HOSTS: Final = Table(
     name="hosts",
     other_names=("host types", "instance types", "flavours of hosts"),
@@ -27,6 +28,7 @@ HOSTS: Final = Table(
             at_least=0,
             at_most=MAX_AMOUNT,
             least=1e-9,
+            other_names=PRICE_NAMES,
         ),
         "most": number(
             "hosts of the type that can be had",
@@ -53,6 +55,24 @@ HOSTS: Final = Table(
             whole=True,
             optional=True,
             default=1.0,
+        ),
+        "threads": number(
+            "hardware threads of a host, where the table nodes is absent",
+            at_least=0,
+            at_most=1e6,
+            least=1e-6,
+            optional=True,
+            may_be_blank=True,
+            other_names=CPU_NAMES,
+        ),
+        "memory_gb": number(
+            "memory of a host, GB, where the table nodes is absent",
+            at_least=0,
+            at_most=1e9,
+            least=1e-9,
+            optional=True,
+            may_be_blank=True,
+            other_names=MEMORY_NAMES,
         ),
     },
     key=("host_type",),
@@ -199,7 +219,10 @@ RULES: Final = Table(
             default=1.0,
         ),
         "target": label(
-            "name of the host type, host, rack or zone, for pin and not_on", optional=True, may_be_blank=True
+            "name of the host type, host, rack or zone, for pin and not_on; of another group, from whose "
+            "members those of the group are apart, for apart",
+            optional=True,
+            may_be_blank=True,
         ),
     },
     key=("kind", "group", "domain", "target"),
@@ -338,14 +361,15 @@ EFFECTS: Final = Table(
 )
 EVENTS: Final = Table(
     name="events",
-    about="a machine of a shape that arrives or leaves",
+    about="a machine of a shape that arrives, leaves, or becomes one of another shape",
     columns={
         "at_s": number("time, s", at_least=0, at_most=1e9),
         "machine": label("name of the shape", other_names=MACHINE_NAMES),
-        "what": choice("arrives or leaves", ("arrives", "leaves")),
+        "what": choice("arrives, leaves or resizes", ("arrives", "leaves", "resizes")),
         "machines": number(
             "how many of them", at_least=0, at_most=MAX_COUNT, whole=True, optional=True, default=1.0
         ),
+        "into": label("shape that a machine becomes, for resizes", optional=True, may_be_blank=True),
     },
     may_be_empty=True,
 )
@@ -353,4 +377,4 @@ TABLES: Final = (
     *(HOSTS, NODES, CAPACITIES, MACHINES, USES, RULES, ZONES, PRESENT),
     *(NOW, SURVIVE, LINKS, EFFECTS, EVENTS),
 )
-OPTIONAL_TABLES: Final = tuple(table.name for table in TABLES if table not in (HOSTS, NODES, MACHINES))
+OPTIONAL_TABLES: Final = tuple(table.name for table in TABLES if table not in (HOSTS, MACHINES))

@@ -50,6 +50,19 @@ class DomainLimit:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Conflict:
+    """Two groups of which no members are in the same host, rack or zone.
+
+    machines, others  (M,) whether a shape is in the one group, and in the other
+    domain            "host", "rack" or "zone"
+    """
+
+    machines: Bools
+    others: Bools
+    domain: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ConsolidationTables:
     """Machines to place on hosts with NUMA nodes, and what follows from their tables.
 
@@ -176,10 +189,52 @@ class ConsolidationTables:
         """Group, largest number of members and domain of each rule that limits members on a host or node."""
         if self.rules is None:
             return ()
-        rows = self.rules[
-            self.rules["kind"].isin(["apart", "spread"]) & self.rules["domain"].isin(["host", "node"])
-        ]
+        rows = self.rules[self._limits_members & self.rules["domain"].isin(["host", "node"])]
         return tuple((str(row.group), float(row.most), str(row.domain)) for row in rows_of(rows))
+
+    @property
+    def _limits_members(self) -> pd.Series:
+        """Whether each row of the rules limits the members of a group: those of two groups do not."""
+        assert self.rules is not None
+        limits = self.rules["kind"].isin(["apart", "spread"])
+        if "target" in self.rules:
+            limits &= (self.rules["kind"] != "apart") | (self.rules["target"].fillna("").astype(str) == "")
+        return limits
+
+    @cached_property
+    def conflicts(self) -> list[Conflict]:
+        """Pairs of groups of which no members are in the same host, rack or zone."""
+        if self.rules is None or "target" not in self.rules:
+            return []
+        rows = self.rules[(self.rules["kind"] == "apart") & ~self._limits_members]
+        return [
+            Conflict(
+                machines=self.members(str(row.group)),
+                others=self.members(str(row.target)),
+                domain=str(row.domain),
+            )
+            for row in rows_of(rows)
+        ]
+
+    @cached_property
+    def area_conflicts(self) -> list[Conflict]:
+        """Pairs of groups of which no members are in the same rack or zone."""
+        return [conflict for conflict in self.conflicts if conflict.domain != "host"]
+
+    @cached_property
+    def host_conflicts(self) -> Bools:
+        """(M, M) whether machines of two shapes must not be on the same host."""
+        result = np.zeros((len(self.machines), len(self.machines)), dtype=bool)
+        for conflict in self.conflicts:
+            if conflict.domain == "host":
+                pairs = np.outer(conflict.machines, conflict.others)
+                result |= pairs | pairs.T
+        return result
+
+    @cached_property
+    def has_host_conflicts(self) -> bool:
+        """Whether machines of some shapes must not be on the same host."""
+        return bool(self.host_conflicts.any())
 
     @property
     def dimensions(self) -> int:
@@ -459,9 +514,7 @@ class ConsolidationTables:
         """Limits of the members of groups in zones and racks."""
         if self.rules is None:
             return []
-        rows = self.rules[
-            self.rules["kind"].isin(["apart", "spread"]) & self.rules["domain"].isin(["rack", "zone"])
-        ]
+        rows = self.rules[self._limits_members & self.rules["domain"].isin(["rack", "zone"])]
         return [
             DomainLimit(
                 machines=self.members(str(row.group)),
@@ -474,8 +527,18 @@ class ConsolidationTables:
 
     @property
     def rules_of_areas(self) -> bool:
-        """Whether machines are together, or limited in zones or racks."""
-        return bool(self.bundles or self.domain_limits)
+        """Whether machines are together, or limited or apart in zones or racks."""
+        return bool(self.bundles or self.domain_limits or self.area_conflicts)
+
+    @cached_property
+    def area_members(self) -> list[tuple[str, Bools]]:
+        """Domain and members of each group that is limited in zones or racks, then of those in conflict."""
+        limited = [(limit.domain, limit.machines) for limit in self.domain_limits]
+        return limited + [
+            (conflict.domain, members)
+            for conflict in self.area_conflicts
+            for members in (conflict.machines, conflict.others)
+        ]
 
     @cached_property
     def bundles(self) -> list[tuple[str, Ints]]:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner_models.consolidation.problem.packing import HostGroup, Packer, copy_of, empty_group
+from planner_models.consolidation.problem.packing import (
+    HostGroup,
+    Packer,
+    copy_of,
+    empty_group,
+    has_conflict,
+)
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.shapes import Placing
@@ -109,7 +115,7 @@ def _place(problem: Consolidation, packer: Packer, shape: int, count: int, nodes
     host_type = problem.supplies[group.supply].host_type
     names = problem.node_names(host_type)
     placed = 0
-    if nodes and problem.vcpus[shape] > 0:
+    if nodes and problem.vcpus[shape] > 0 and not has_conflict(problem, group, shape):
         for way in problem.placings[host_type][shape]:
             in_nodes = {names[node]: vcpus for node, vcpus in enumerate(way.vcpus) if vcpus > 0}
             while placed < count and _has(nodes, in_nodes) and way.fits(group.free_node, group.free_whole):

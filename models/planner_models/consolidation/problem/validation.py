@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
+from planner.errors import did_you_mean
 from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.schema import WHOLE_HOST
 from planner_models.consolidation.problem.tables import ConsolidationTables
@@ -36,12 +38,35 @@ def find_unknown_names(problem: ConsolidationTables) -> list[str]:
         if frame is not None:
             faults += report_unknown_names(frame, table, column, existing, meaning)
     groups = pd.Index(sorted(set[str]().union(*problem.groups)))
+    faults += _find_bad_resizes(problem)
     if problem.rules is not None:
         faults += report_unknown_names(problem.rules, "rules", "group", groups, "no group of a machine")
     if problem.survive is not None and "group" in problem.survive:
         named = pd.Index(["", *groups])
         faults += report_unknown_names(problem.survive, "survive", "group", named, "no group of a machine")
     return faults
+
+
+def _find_bad_resizes(problem: ConsolidationTables) -> Iterator[str]:
+    """Yield errors of the shapes that machines become."""
+    events = problem.events
+    if events is None:
+        return
+    into = events["into"].fillna("").astype(str) if "into" in events else pd.Series("", index=events.index)
+    is_resize = (events["what"] == "resizes").to_numpy()
+    faults = []
+    for row in np.flatnonzero(is_resize | (into != "").to_numpy()).tolist():
+        name = row_name(events, "events", row)
+        if not is_resize[row]:
+            faults.append(f"{name}: into is '{into.iloc[row]}', which only a machine that resizes has")
+        elif not into.iloc[row]:
+            faults.append(f"{name}: into is empty, resizes needs the shape that the machine becomes")
+        elif into.iloc[row] not in problem.machine_index:
+            faults.append(
+                f"{name}: into '{into.iloc[row]}' is no machine of the table machines"
+                + did_you_mean(into.iloc[row], problem.machine_index)
+            )
+    yield from shorten_faults(faults, file_name(events, "events"), "that resize")
 
 
 def find_contradictions(problem: ConsolidationTables) -> list[str]:
@@ -67,6 +92,18 @@ def _find_bad_types(problem: ConsolidationTables) -> Iterator[str]:
         if name not in having
     ]
     yield from shorten_faults(faults, where, "without nodes")
+    for column in ("threads", "memory_gb"):
+        if column not in problem.hosts:
+            continue
+        total = np.bincount(problem.node_type, problem.nodes[column].to_numpy(float), len(problem.hosts))
+        stated = problem.hosts[column].to_numpy(float)
+        differs = np.flatnonzero(~np.isnan(stated) & (np.abs(stated - total) > 1e-6 * (1 + total)))
+        faults = [
+            f"{row_name(problem.hosts, 'hosts', row)}: {column} is {stated[row]:g}, its nodes have "
+            f"{total[row]:g} in sum"
+            for row in differs.tolist()
+        ]
+        yield from shorten_faults(faults, where, f"with other {column} than their nodes")
 
 
 def _find_bad_capacities(problem: ConsolidationTables) -> Iterator[str]:
@@ -122,18 +159,41 @@ def _find_bad_rules(problem: ConsolidationTables) -> Iterator[str]:
     kinds: dict[tuple[str, str], set[str]] = {}
     faults = []
     for row, item in enumerate(rows_of(frame)):
-        kinds.setdefault((str(item.group), str(item.domain)), set()).add(str(item.kind))
+        if item.kind != "apart" or not target[row]:
+            kinds.setdefault((str(item.group), str(item.domain)), set()).add(str(item.kind))
         name = row_name(frame, "rules", row)
-        if {"together", "apart"} <= kinds[str(item.group), str(item.domain)]:
+        if {"together", "apart"} <= kinds.get((str(item.group), str(item.domain)), set()):
             faults.append(f"{name}: group '{item.group}' is together and apart in one {item.domain}")
         if item.kind in ("pin", "not_on"):
             if not target[row]:
                 faults.append(f"{name}: target is empty, {item.kind} needs the name of a {item.domain}")
             if item.domain == "node":
                 faults.append(f"{name}: domain is node, {item.kind} can name a host_type, host, rack or zone")
+        elif item.kind == "apart" and target[row]:
+            faults += [f"{name}: {fault}" for fault in _find_bad_pair(problem, item, target[row])]
         elif item.domain == "host_type":
             faults.append(f"{name}: domain is host_type, which {item.kind} cannot limit")
     yield from shorten_faults(faults, file_name(frame, "rules"), "that contradict")
+
+
+def _find_bad_pair(problem: ConsolidationTables, rule: Any, target: str) -> Iterator[str]:
+    """Yield errors of a rule by which the members of two groups are apart."""
+    names = sorted(set[str]().union(*problem.groups))
+    members, others = problem.members(str(rule.group)), problem.members(target)
+    if not others.any():
+        yield f"target '{target}' is no group of a machine" + did_you_mean(target, names)
+        return
+    if rule.domain not in ("host", "rack", "zone"):
+        yield f"domain is {rule.domain}, groups can be apart in a host, rack or zone"
+    both = problem.machine_index[members & others]
+    if len(both):
+        yield (
+            f"machine '{both[0]}' is in group '{rule.group}' and in '{target}'; apart without a target "
+            "separates the machines of one group"
+        )
+    for domain, shapes in problem.bundles:
+        if domain == rule.domain and members[shapes].any() and others[shapes].any():
+            yield f"groups '{rule.group}' and '{target}' are together and apart in one {domain}"
 
 
 def _find_bad_domains(problem: ConsolidationTables) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from planner_models.consolidation import Consolidation, check
 from planner_models.consolidation.designs import patterns
-from planner_models.consolidation.designs.bundles import keep_one_host, pin_bundles
+from planner_models.consolidation.designs.bundles import keep_one_host, pin_groups
 from planner_models.consolidation.problem.packing import empty_group
 from tests.models.consolidation.fleets import machines, make
 
@@ -116,10 +116,10 @@ def test_plan_and_bound_enclose_all_assignments(seed: int, kind: str, domain: st
 
 def test_each_zone_of_a_group_is_a_problem_of_its_own() -> None:
     problem = fleet(0, "together", "zone")
-    pinned = pin_bundles(problem)
+    pinned = pin_groups(problem)
     assert [item.rules["target"].tolist() for item in pinned if item.rules is not None] == [["x"], ["y"]]
     assert all(not item.bundles for item in pinned)
-    assert pin_bundles(fleet(0, "spread", "zone"))[0].rules is not None
+    assert pin_groups(fleet(0, "spread", "zone"))[0].rules is not None
 
 
 def test_one_host_keeps_the_machines_that_are_together() -> None:

@@ -23,6 +23,7 @@ from planner.io.documents import get, mapping, objects, read_items
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.readers.pod_rules import (
     PodRules,
+    allowed_disruptions,
     allows_node,
     moving_at_once,
     name_of,
@@ -36,13 +37,16 @@ from planner_models.consolidation.problem.schema import WHOLE_HOST
 
 TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 PODS: Final = "pods"
+HOST_PORT: Final = "port of the host"
 MAX_READ_PODS: Final = 5_000
 """Pods up to which the budgets of each are read, rather than those of one of a shape."""
 DEFAULT_PODS: Final = "110"
 """Pods of a node that does not say how many it allows (kubelet's maxPods)."""
 SCHEDULING: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
 """Fields of a pod's specification that say where it may be."""
-ClusterFile = Annotated[Path, Field(description="file of: kubectl get nodes,pods,pdb -A -o json")]
+ClusterFile = Annotated[
+    Path, Field(description="file of: kubectl get nodes,pods,pdb -A -o json; or a folder of such files")
+]
 PricesFile = Annotated[
     Path | None, Field(description="price list as CSV: host_type, price_per_h; default: each host costs 1")
 ]
@@ -60,9 +64,11 @@ class Cluster:
 
 
 def read_cluster(path: Path, topologies: Path | None = None) -> Cluster:
-    """Return the objects of a cluster; raises InputError where there are no nodes."""
+    """Return the objects of a cluster in a file, or in those of a folder; raises InputError without nodes."""
     cluster = Cluster(name=path.name)
-    items = [*read_items(path), *(read_items(topologies) if topologies is not None else [])]
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    files += [topologies] if topologies is not None else []
+    items = [item for file in files for item in read_items(file)]
     for item in items:
         kind = item.get("kind")
         if kind == "Node":
@@ -85,7 +91,8 @@ def read_requests(pod: Mapping[str, Any], where: str) -> dict[str, float]:
     """Return the requests of a pod by resource: of its containers, or of a larger init container.
 
     A resource without a request has its limit. Sidecars, init containers that restart always, run beside the
-    others. Overhead of the pod's runtime class is added.
+    others. Requests of the pod itself replace those. Overhead of the pod's runtime class is added. A port of
+    the host is a resource of which each node has one.
     """
     total: dict[str, float] = {}
     sidecars: dict[str, float] = {}
@@ -103,7 +110,10 @@ def read_requests(pod: Mapping[str, Any], where: str) -> dict[str, float]:
     for name, amount in largest.items():
         total[name] = max(total.get(name, 0.0), amount)
     overhead = mapping(pod, "spec", "overhead")
+    of_pod = _of_container(mapping(pod, "spec"), where)
+    total.update({name: amount for name, amount in of_pod.items() if name in ("cpu", "memory")})
     _add(total, {name: read_quantity(value, f"{where}: overhead {name}") for name, value in overhead.items()})
+    _add(total, dict.fromkeys(host_ports(pod), 1.0))
     return {name: amount for name, amount in total.items() if amount > 0}
 
 
@@ -114,6 +124,16 @@ def _of_container(container: Mapping[str, Any], where: str) -> dict[str, float]:
     return {
         str(resource): read_quantity(value, f"{where}: container {name}: {resource}")
         for resource, value in values.items()
+    }
+
+
+def host_ports(pod: Mapping[str, Any]) -> set[str]:
+    """Return the ports of its host that a pod takes, as names of resources."""
+    ports = [port for item in objects(pod, "spec", "containers") for port in objects(item, "ports")]
+    return {
+        f"{HOST_PORT} {port['hostPort']}/{port.get('protocol', 'TCP')}"
+        for port in ports
+        if port.get("hostPort")
     }
 
 
@@ -145,7 +165,12 @@ def kubectl(
 
     raises  InputError for files that are no such lists, and quantities that are none
     """
-    return _Reader(read_cluster(cluster, topologies), prices).problem()
+    return read_problem(read_cluster(cluster, topologies), prices)
+
+
+def read_problem(cluster: Cluster, prices: Path | None) -> Consolidation:
+    """Return the problem of a cluster's objects; raises InputError for quantities that are none."""
+    return _Reader(cluster, prices).problem()
 
 
 class _Reader:
@@ -239,7 +264,8 @@ class _Reader:
         """Return the amounts of a node for pods that are no overhead."""
         where = f"{self.cluster.name}: node {name_of(node)}"
         values = mapping(node, "status", "allocatable") or mapping(node, "status", "capacity")
-        values = {PODS: DEFAULT_PODS, **values}
+        ports = {name: "1" for name in self.resources if name.startswith(HOST_PORT)}
+        values = {PODS: DEFAULT_PODS, **ports, **values}
         names = (*self._counted(), PODS)
         amounts = {name: read_quantity(values[name], f"{where}: {name}") for name in names if name in values}
         overhead = self.overhead.get(name_of(node), {})
@@ -370,7 +396,11 @@ class _Reader:
 
     def _moving_at_once(self, shapes: int, first: Mapping[int, int]) -> list[float]:
         """Return the pods of each shape that may be evicted at once: as its tightest, or first of many."""
-        budgets = self.cluster.budgets
+        name = self.cluster.name
+        budgets = [
+            (item, allowed_disruptions(item, self.cluster.pods, f"{name}: disruption budget {name_of(item)}"))
+            for item in self.cluster.budgets
+        ]
         if len(self.pods) > MAX_READ_PODS:
             return [moving_at_once(self.pods[first[shape]], budgets) for shape in range(shapes)]
         limits = [math.inf] * shapes

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from planner.contract.notes import add_note
+from planner.errors import InputError
 from planner.io.documents import get, mapping, objects
 
 ZONE_LABELS: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -63,19 +64,24 @@ def _matches(labels: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
 
 def allows_node(pod: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
     """Return whether selector, required node affinity and tolerations of a pod allow a node."""
+    return selects_node(pod, node) and all(
+        _tolerates(pod, taint) for taint in objects(node, "spec", "taints")
+    )
+
+
+def selects_node(pod: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
+    """Return whether selector and required node affinity of a pod allow a node."""
     labels = {**mapping(node, "metadata", "labels"), "metadata.name": name_of(node)}
     selector = mapping(pod, "spec", "nodeSelector")
     if any(labels.get(key) != value for key, value in selector.items()):
         return False
     required = get(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     terms = list(objects(required, "nodeSelectorTerms"))
-    if terms and not any(
+    return not terms or any(
         all(_matches(labels, rule) for rule in objects(term, "matchExpressions"))
         and all(_matches(labels, rule) for rule in objects(term, "matchFields"))
         for term in terms
-    ):
-        return False
-    return all(_tolerates(pod, taint) for taint in objects(node, "spec", "taints"))
+    )
 
 
 def _tolerates(pod: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
@@ -123,20 +129,57 @@ def owner_of(pod: Mapping[str, Any]) -> str:
     return ""
 
 
-def moving_at_once(pod: Mapping[str, Any], budgets: Sequence[Mapping[str, Any]]) -> float:
-    """Return the number of such pods that may be evicted at once; inf for as many as there are."""
+def moving_at_once(pod: Mapping[str, Any], budgets: Sequence[tuple[Mapping[str, Any], float]]) -> float:
+    """Return the number of such pods that may be evicted at once; inf for as many as there are.
+
+    budgets  disruption budgets, and the pods that each allows to be evicted
+    """
     annotations = mapping(pod, "metadata", "annotations")
     if any(str(annotations.get(name)).lower() == value for name, value in FIXED):
         return 0.0
     if not owner_of(pod):
         return 0.0
-    limit = math.inf
-    labels = mapping(pod, "metadata", "labels")
-    for budget in budgets:
-        if namespace_of(budget) == namespace_of(pod) and matches(labels, mapping(budget, "spec", "selector")):
-            allowed = get(budget, "status", "disruptionsAllowed")
-            limit = min(limit, float(allowed) if isinstance(allowed, int) else 1.0)
-    return limit
+    return min((allowed for budget, allowed in budgets if _protects(budget, pod)), default=math.inf)
+
+
+def _protects(budget: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
+    """Return whether a disruption budget is for a pod; one without a selector is for none."""
+    selector = get(budget, "spec", "selector")
+    if not isinstance(selector, Mapping) or namespace_of(budget) != namespace_of(pod):
+        return False
+    return matches(mapping(pod, "metadata", "labels"), selector)
+
+
+def allowed_disruptions(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], where: str) -> float:
+    """Return the pods that a disruption budget allows to be evicted at once.
+
+    Its status says so; without one they follow from `minAvailable` or `maxUnavailable`, where all pods that
+    run are healthy. Shares are rounded up, as Kubernetes does.
+
+    raises  InputError for numbers that are none
+    """
+    stated = get(budget, "status", "disruptionsAllowed")
+    if isinstance(stated, int) and not isinstance(stated, bool):
+        return float(max(stated, 0))
+    matched = [pod for pod in pods if _protects(budget, pod)]
+    healthy = sum(get(pod, "status", "phase") in (None, "Running") for pod in matched)
+    unavailable, available = get(budget, "spec", "maxUnavailable"), get(budget, "spec", "minAvailable")
+    if unavailable is not None:
+        least = len(matched) - _count_of(unavailable, len(matched), where)
+    elif available is not None:
+        least = _count_of(available, len(matched), where)
+    else:
+        return 1.0
+    return max(float(healthy - least), 0.0)
+
+
+def _count_of(value: object, total: int, where: str) -> int:
+    """Return a number of pods that is given as such, or as a percentage of all, rounded up."""
+    text = str(value).strip()
+    match = re.fullmatch(r"(\d+)(%?)", text)
+    if match is None:
+        raise InputError(f"{where}: '{text[:40]}' must be a whole number or a percentage such as 50%")
+    return math.ceil(int(match[1]) * total / 100) if match[2] else int(match[1])
 
 
 Rule = tuple[str, str, str, float, str]
@@ -195,14 +238,41 @@ class PodRules:
             self._add(("not_on", name, "host_type", 1.0, kind), [shape])
 
     def _limit_members(self, shape: int) -> None:
-        """Add the limits of anti-affinity and spread constraints; notes name those that are not modelled."""
-        name = self.names[shape]
-        for domain, limit, term in self._limits_of(self.examples[shape]):
+        """Add the limits of anti-affinity and spread constraints of a shape.
+
+        Pods that all keep away from each other are at most one in a domain. Others are apart from those that
+        they name, and where they name themselves too, from each other.
+        """
+        name, pod = self.names[shape], self.examples[shape]
+        for domain, term in _anti_affinities(pod):
             members = self._selected(shape, term)
+            if shape in members and all(self._keeps_away(row, domain, members) for row in members):
+                self._add(("spread", f"{name} {domain}", domain, 1.0, ""), members)
+                continue
             if shape in members:
+                self._add(("spread", f"{name} {domain}", domain, 1.0, ""), [shape])
+            others = [row for row in members if row != shape]
+            if others:
+                target = f"apart from {name} {domain}"
+                self._add(("apart", name, domain, 1.0, target), [shape])
+                for row in others:
+                    self.groups[row].append(target)
+        for term in objects(pod, "spec", "topologySpreadConstraints"):
+            domain, members = _domain_of(term), self._selected(shape, term)
+            if term.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule" or not domain:
+                continue
+            if shape in members:
+                limit = self._most_of_spread(domain, float(term.get("maxSkew") or 1), term, pod)
                 self._add(("spread", f"{name} {domain}", domain, limit, ""), members)
             elif members:
-                add_note(f"warning: '{name}' keeps away from pods of others, which is not modelled")
+                add_note(f"warning: '{name}' is spread by pods of others, which is not modelled")
+
+    def _keeps_away(self, shape: int, domain: str, members: Sequence[int]) -> bool:
+        """Return whether pods of a shape keep away from all of some shapes, their own too."""
+        return any(
+            its_domain == domain and set(members) <= set(self._selected(shape, term))
+            for its_domain, term in _anti_affinities(self.examples[shape])
+        )
 
     def _place_near(self, shape: int, term: Mapping[str, Any]) -> None:
         """Add the rule of a required affinity to pods.
@@ -230,29 +300,28 @@ class PodRules:
         }
         return hosts if domain == "host" else {zones.get(host, "") for host in hosts}
 
-    def _limits_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[str, float, Mapping[str, Any]]]:
-        """Yield domain, largest number of members there, and term of anti-affinity and spread rules."""
-        for term in objects(pod, "spec", "affinity", "podAntiAffinity", REQUIRED):
-            domain = _domain_of(term)
-            if domain:
-                yield domain, 1.0, term
-            else:
-                key = term.get("topologyKey")
-                add_note(f"warning: '{owner_of(pod)}' is spread over '{key}', which is not modelled")
-        for term in objects(pod, "spec", "topologySpreadConstraints"):
-            domain = _domain_of(term)
-            if domain and term.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
-                yield domain, self._most_of_spread(domain, float(term.get("maxSkew") or 1), term, pod), term
-
     def _most_of_spread(
         self, domain: str, skew: float, term: Mapping[str, Any], pod: Mapping[str, Any]
     ) -> float:
-        """Return the most members of a domain: a skew above an equal share in the others."""
+        """Return the most members of a domain: a skew above an equal share in the others.
+
+        Domains are those of nodes that selectors and node affinity of the pod allow; taints do not count.
+        """
         members = sum(selects(term, pod, other) for other in self.pods)
-        domains = len(self.nodes)
-        if domain == "zone":
-            domains = len({zone_of(node) for node in self.nodes})
+        nodes = [node for node in self.nodes if selects_node(pod, node)] or self.nodes
+        domains = len(nodes) if domain == "host" else len({zone_of(node) for node in nodes})
         return max(1.0, math.floor((members + skew * (domains - 1)) / max(domains, 1)), skew)
+
+
+def _anti_affinities(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield domain and term of each required anti-affinity of a pod; notes name what is not modelled."""
+    for term in objects(pod, "spec", "affinity", "podAntiAffinity", REQUIRED):
+        domain = _domain_of(term)
+        if domain:
+            yield domain, term
+        else:
+            key = term.get("topologyKey")
+            add_note(f"warning: '{owner_of(pod)}' is spread over '{key}', which is not modelled")
 
 
 def _domain_of(term: Mapping[str, Any]) -> str:

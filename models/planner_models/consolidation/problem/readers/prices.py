@@ -10,6 +10,7 @@ from planner.contract.notes import add_note
 from planner.contract.table import Table, label, number
 from planner.errors import did_you_mean
 from planner.io.table_files import find_tables, read_tables
+from planner_models.consolidation.problem.schema import PRICE_NAMES
 
 PRICES: Final = Table(
     name="prices",
@@ -25,7 +26,7 @@ PRICES: Final = Table(
             at_least=0,
             at_most=1e9,
             least=1e-9,
-            other_names=("price", "hourly price", "on demand", "linux on demand cost", "cost"),
+            other_names=PRICE_NAMES,
         ),
     },
     key=("host_type",),

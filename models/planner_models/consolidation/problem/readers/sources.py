@@ -8,9 +8,13 @@ from typing import Final
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.readers.hypervisors import openstack, virsh
 from planner_models.consolidation.problem.readers.kubectl import kubectl
+from planner_models.consolidation.problem.readers.prometheus import prometheus
+from planner_models.consolidation.problem.readers.vsphere import vsphere
 
 SOURCES: Final[dict[str, Callable[..., Consolidation]]] = {
     "kubectl": kubectl,
     "virsh": virsh,
     "openstack": openstack,
+    "vsphere": vsphere,
+    "prometheus": prometheus,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,85 @@ def test_anti_affinity_keeps_pods_on_different_hosts(tmp_path: Path) -> None:
     assert plan is not None
     assert not len(check(problem, plan))
     assert plan.fleet["hosts"].sum() == 3
+
+
+def away_from(*apps: str) -> dict[str, object]:
+    """Return the affinity of pods that keep away from those of some apps."""
+    expression = {"key": "app", "operator": "In", "values": list(apps)}
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchExpressions": [expression]}}
+    return {"podAntiAffinity": {REQUIRED: [term]}}
+
+
+def test_anti_affinity_keeps_pods_away_from_those_of_others(tmp_path: Path) -> None:
+    """Web keeps away from batch, and from itself: batch may share a host with batch."""
+    web = [
+        pod(f"web-{row}", {"cpu": "1"}, on=f"n{row + 1}", affinity=away_from("web", "batch"))
+        for row in range(2)
+    ]
+    batch = [pod(f"batch-{row}", {"cpu": "1"}, owner=("Job", "batch"), on="n3") for row in range(3)]
+    problem = read(tmp_path, *(node(f"n{row + 1}") for row in range(4)), *web, *batch)
+    decision = patterns.plan(problem)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    assert decision.proof.bound == decision.proof.objective == 3.0
+    on_hosts = decision.plan.placement.groupby("host")["machine"].agg(set)
+    assert all(len(names) == 1 for names in on_hosts)
+
+
+def test_spread_counts_the_nodes_that_selectors_allow(tmp_path: Path) -> None:
+    """Four pods on two of four nodes, with a skew of one: two on each."""
+    spread = {
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": HOSTNAME,
+                "maxSkew": 1,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        ],
+        "nodeSelector": {"pool": "fast"},
+    }
+    nodes = [node(f"n{row}", labels={"pool": "fast" if row < 3 else "slow"}) for row in range(1, 5)]
+    problem = read(tmp_path, *nodes, *(pod(f"web-{row}", {"cpu": "1"}, **spread) for row in range(4)))
+    assert problem.rules is not None
+    assert problem.rules.query("kind == 'spread'")["most"].tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({"minAvailable": 2}, 2.0),
+        ({"minAvailable": "100%"}, 0.0),
+        ({"minAvailable": "60%"}, 1.0),
+        ({"maxUnavailable": 0}, 0.0),
+        ({"maxUnavailable": "30%"}, 2.0),
+        ({}, 1.0),
+    ],
+)
+def test_budgets_without_a_status_follow_from_their_numbers(
+    tmp_path: Path, spec: dict[str, object], allowed: float
+) -> None:
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+    }
+    problem = read(tmp_path, node("n1"), *(pod(f"web-{row}", {"cpu": "1"}) for row in range(4)), budget)
+    assert problem.at_once.tolist() == [allowed]
+
+
+def test_pods_with_the_same_port_of_the_host_are_on_different_hosts(tmp_path: Path) -> None:
+    pods = [pod(f"web-{row}", {"cpu": "1"}, on=f"n{row + 1}") for row in range(2)]
+    for item in pods:
+        item["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+    problem = read(tmp_path, node("n1"), node("n2"), *pods)
+    assert patterns.plan(problem).proof.objective == 2.0
+
+
+def test_a_folder_has_nodes_and_pods_in_several_files(tmp_path: Path) -> None:
+    for name, items in (("nodes", [node("n1")]), ("pods", [pod("web-1", {"cpu": "1"})])):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"items": items}), encoding="utf-8")
+    assert kubectl(cluster=tmp_path).count.tolist() == [1]
 
 
 def test_budgets_and_annotations_keep_pods_where_they_are(tmp_path: Path) -> None:
