@@ -16,7 +16,6 @@ HOST_TYPE_NAMES: Final = ("instance type", "server type", "machine type", "flavo
 MACHINE_NAMES: Final = ("vm", "vm name", "pod", "pod name", "instance", "virtual machine")
 CPU_NAMES: Final = ("vcpus", "vcpu", "cpus", "cpu", "num cpus")
 
-PRICE_NAMES: Final = ("price", "hourly price", "on demand", "linux on demand cost", "cost")
 HOSTS: Final = Table(
     name="hosts",
     other_names=("host types", "instance types", "flavours of hosts"),
@@ -28,7 +27,6 @@ HOSTS: Final = Table(
             at_least=0,
             at_most=MAX_AMOUNT,
             least=1e-9,
-            other_names=PRICE_NAMES,
         ),
         "most": number(
             "hosts of the type that can be had",

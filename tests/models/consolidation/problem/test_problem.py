@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from planner.errors import InputError
@@ -90,6 +91,27 @@ def test_helpers_leave_the_published_numbers_of_vcpus(
     threads = problem.nodes["threads"].sum()
     assert problem.helpers.tolist() == [helpers]
     assert (threads - helpers) / 3 == vcpus
+
+
+def test_hosts_without_nodes_have_one_with_their_threads_and_memory() -> None:
+    tables = {
+        "hosts": {"host_type": ["h"], "price_per_h": [1.0], "threads": [16.0], "memory_gb": [64.0]},
+        "machines": machines(vcpus_min=[12.0]),
+    }
+    frames = {name: pd.DataFrame(table) for name, table in tables.items()}
+    problem = Consolidation.from_tables(frames)
+    assert problem.nodes.to_dict("list") == {
+        "host_type": ["h"],
+        "node": ["0"],
+        "threads": [16.0],
+        "memory_gb": [64.0],
+    }
+    frames["hosts"] = frames["hosts"].drop(columns="threads")
+    with pytest.raises(InputError, match="hosts needs columns threads and memory_gb, and has no threads"):
+        Consolidation.from_tables(frames)
+    both = {**frames, "nodes": problem.nodes, "hosts": frames["hosts"].assign(threads=8.0)}
+    with pytest.raises(InputError, match="hosts row 1: threads is 8, its nodes have 16 in sum"):
+        Consolidation.from_tables(both)
 
 
 def test_placings_are_whole_in_each_node_then_split() -> None:
