@@ -165,7 +165,11 @@ def _points(points: Points) -> go.Figure:
     margins = [
         _margin(low, high, fraction) for low, high, fraction in zip(lowest, highest, (0.25, 0.1), strict=True)
     ]
-    ranges = [(low - by, high + by) for low, high, by in zip(lowest, highest, margins, strict=True)]
+    # no tick of the axis says that an amount could be negative
+    ranges = [
+        (max(low - by, -SMALL_MARGIN * (high + by)) if low >= 0 else low - by, high + by)
+        for low, high, by in zip(lowest, highest, margins, strict=True)
+    ]
     texts = points.labels()
     starts = np.array([start for start, _ in ranges])
     spans = np.array([end - start for start, end in ranges])
@@ -195,6 +199,8 @@ def _margin(lowest: float, highest: float, fraction: float) -> float:
     return fraction * float(highest - lowest) or 0.1 * abs(float(highest)) or 1.0
 
 
+SMALL_MARGIN: Final = 0.08
+"""Margin of an axis below zero, a share of its upper end: shorter than the distance of two ticks."""
 PLOT_PX: Final = np.array([440.0, 300.0])
 """Width and height of the plot of points on half a page, in which labels must not meet."""
 LETTER_PX, LINE_PX, DOT_PX = 6.8, 14.0, 7.0

@@ -86,7 +86,10 @@ def bars_by_design(
 
 
 def trade_off(result: Comparison) -> list[Drawing]:
-    """Return the points of the designs in the two metrics of the system's trade-off, where it names them."""
+    """Return the points of the designs in the two metrics of the system's trade-off.
+
+    None where the system names no such metrics, or the designs are equal in one of them.
+    """
     import pandas as pd
 
     from planner.contract.drawing import Points
@@ -103,12 +106,14 @@ def trade_off(result: Comparison) -> list[Drawing]:
         ],
         columns=["design", across.label, up.label],
     ).dropna()
+    if not all(differ(frame[metric.label].tolist()) for metric in (across, up)):
+        return []
     title = f"{up.label} against {across.words}"
     units = {}
     for metric in (across, up):
         units[metric.label], factor = chart_scale(metric, frame[metric.label].tolist())
         frame[metric.label] *= factor
-    return [Points(title=title, frame=frame, units=units)] if len(frame) > 1 else []
+    return [Points(title=title, frame=frame, units=units)]
 
 
 def comparison_picture(result: Comparison, full_drawing: Drawing | None) -> tuple[str, Drawing] | None:

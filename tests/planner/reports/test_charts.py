@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from plotly import graph_objects as go
 
+import planner
+from planner.contract.drawing import Points
 from planner.contract.metrics import Metric
 from planner.reports import charts
 from planner.reports.chart_style import apply_style
+from planner.reports.run_drawings import trade_off
 
 
 @pytest.mark.parametrize("labels", [2, 9])
@@ -59,3 +63,20 @@ def test_shares_are_shown_in_percent() -> None:
     (figure,) = charts.metrics_by_design([share], designs)
     assert figure.data[0].x == (50.0, 125.0)
     assert figure.layout.annotations[0].text == "Max utilization<br>↓ %"
+
+
+@pytest.mark.parametrize("lowest", [0.0, 3.0, -5.0])
+def test_an_axis_of_amounts_has_no_negative_tick(lowest: float) -> None:
+    frame = pd.DataFrame({"design": ["a", "b"], "moved": [lowest, 100.0], "rounds": [1.0, 3.0]})
+    start, end = charts.chart(Points(title="rounds against moved", frame=frame)).layout.xaxis.range
+    assert start < lowest
+    assert end > 100
+    smallest_tick = (end - start) / 12
+    assert start > -smallest_tick or lowest < 0
+
+
+def test_designs_that_are_equal_in_a_metric_are_no_trade_off() -> None:
+    result = planner.compare("fairshare/own_data", designs=["optimum", "unmodified"])
+    assert {run.metrics["moved_gb"] for run in result.runs} == {0.0}
+    assert trade_off(result) == []
+    assert len(trade_off(planner.compare("updates/diamond", designs=["one_shot", "two_phase"]))) == 1

@@ -75,7 +75,7 @@ def test_a_report_is_whole_and_reads_without_scripts(scenario: Path, tmp_path: P
     for words in ("Optimal routing", "Max utilization", "0.8", "1.2", "Constraint violations", "plan: flows"):
         assert words in text.cells, words
     figures = json.loads(re.findall(r'id="figures">(.*?)</script>', page, re.DOTALL)[0])
-    assert len(figures) == 4
+    assert len(figures) == 3
     assert page.count("<figcaption>") == 2, "the picture of the best plan first, those of the others below"
     assert all(figure["data"] for figure in figures.values())
 

@@ -30,7 +30,8 @@ def draw(problem: Month, plan: Loads) -> Sequence[Drawing]:
     cdns = list(pd.unique(problem.contracts["cdn"].astype(str)))
     by_cdn = np.zeros((len(load), len(cdns)))
     np.add.at(by_cdn.T, pd.Index(cdns).get_indexer(pd.Index(problem.contracts["cdn"].astype(str))), load.T)
-    largest = np.argsort(-by_cdn.sum(axis=0), kind="stable")[:MOST_LINES]
+    # in the order of the contracts: a CDN keeps its colour where another plan gives it more traffic
+    largest = np.sort(np.argsort(-by_cdn.sum(axis=0), kind="stable")[:MOST_LINES])
     frame = _over_time(problem, by_cdn[:, largest], [cdns[row] for row in largest])
     bills = bill(problem, load)[["contract", "amount", "unused"]]
     shown = f", the {MOST_LINES} largest of {len(cdns)}" if len(cdns) > MOST_LINES else ""

@@ -92,7 +92,7 @@ def _draw_tables(problem: Update, held: dict[int, np.ndarray]) -> Curve:
     is_limited = bool(np.isfinite(sizes).any())
     base = np.where(np.isfinite(sizes), sizes, np.inf) if is_limited else np.ones(len(sizes))
     use = np.stack([problem.rules_now, *held.values()]) / np.maximum(base, 1e-9)
-    fullest = np.argsort(-use.max(axis=0), kind="stable")[:8]
+    fullest = np.sort(np.argsort(-use.max(axis=0), kind="stable")[:8])
     frame = pd.DataFrame({"step": [0, *(step + 1 for step in held)]})
     unit = "%" if is_limited else "rules"
     for switch in fullest.tolist():
@@ -104,7 +104,7 @@ def _draw_tables(problem: Update, held: dict[int, np.ndarray]) -> Curve:
 def _draw_links(problem: Update, loads: dict[int, np.ndarray]) -> Curve:
     """Draw the largest load that each step can bring to the busiest links, in percent of their capacity."""
     share = np.stack([problem.link_loads[0], *loads.values()]) / problem.capacity_mbps
-    busiest = np.argsort(-share.max(axis=0), kind="stable")[:8]
+    busiest = np.sort(np.argsort(-share.max(axis=0), kind="stable")[:8])
     frame = pd.DataFrame({"step": [0, *(step + 1 for step in loads)]})
     for link in busiest.tolist():
         frame[problem.link_names[link]] = 100 * share[:, link]
