@@ -21,6 +21,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "coflows/deadlines": {},
     "coflows/mapreduce": {},
     "coflows/own_data": {},
+    "livevideo/bills": {},
     "livevideo/figure_4_16": {},
     "livevideo/last_hop": {},
     "livevideo/session_window": {},

@@ -45,19 +45,28 @@ Links into groups carry an object once for all of its viewers, unless `last_hop`
 in part and by several edges, and the plan table `viewers` says which edge serves how many. All designs do
 so; lower bitrates, `most_moved` and `planner simulate` are for a multicast last hop only.
 
+Links may be on a bill together (column `bill`), such as that of a transit provider: a percentile of the
+month's samples, at a price per Mbit/s, with a cap on its traffic. With the month's other samples (table
+`samples`), the load of the window decides what is added to the bill: nothing up to the level that is billed
+anyway, then the price, and nothing where the window is among those that are not billed. What is added counts
+as cost. `vdn` and `optimum` plan with it, and their bound holds; the others know the links' costs alone, and
+remove streams beyond a cap.
+
 Every design sets up pinned streams first, on the cheapest trees for them alone; a design that cannot
 carry them returns no plan, with the reason. `planner simulate` runs the last three designs in time:
 agents with versions, evidence and shadow tables, lost updates, partitions, failures of the controller,
 of clusters and of links.
 
 Tables: `clusters(cluster, tier, latitude?, longitude?)`, `links(tail, head, capacity_mbps, cost?,
-latency_ms?)`, `objects(channel, bitrate_kbps, priority?)`, `requests(group, channel, bitrate_kbps,
-clients?, lowest_kbps?, arrival_s?)`; optional `holders(channel, source)`, `pinned` and `forbidden(channel,
-bitrate_kbps, tail, head)` with * for all, and `settings(service_weight, cost_weight, chunk_s?,
-last_hop?)`. A plan is `trees(channel, bitrate_kbps, tail, head)`, one row a link that carries an object, and
-where clients waited for a decision `waits(group, channel, bitrate_kbps, waited_s)`; `unserved(group, channel,
-bitrate_kbps, clients)` lists the clients that no tree reaches, which scarce capacity leaves without service;
-`viewers(group, channel, bitrate_kbps, edge, clients)` lists those of each edge by a unicast last hop.
+latency_ms?, bill?)`, `objects(channel, bitrate_kbps, priority?)`, `requests(group, channel,
+bitrate_kbps, clients?, lowest_kbps?, arrival_s?)`; optional `holders(channel, source)`, `pinned` and
+`forbidden(channel, bitrate_kbps, tail, head)` with * for all, `bills(bill, price_per_mbps?, percentile?,
+windows?, commitment_mbps?, cap_mbps?)`, `samples(bill, window, load_mbps)`, and
+`settings(service_weight, cost_weight, chunk_s?, last_hop?)`. A plan is `trees(channel, bitrate_kbps,
+tail, head)`, one row a link that carries an object, and where clients waited for a decision
+`waits(group, channel, bitrate_kbps, waited_s)`; `unserved(group, channel, bitrate_kbps, clients)` lists
+the clients that no tree reaches, which scarce capacity leaves without service; `viewers(group, channel,
+bitrate_kbps, edge, clients)` lists those of each edge by a unicast last hop.
 `service = "all"` serves everyone or proves that no plan can. A trace `sessions(start_s, duration_s, group,
 channel, bitrate_kbps)` in place of `requests` is cut into windows: source `sessions` for `planner roll`,
 `window` for one of them.

@@ -227,7 +227,12 @@ def _merge_regions(problem: LiveVideo, tables: dict[str, Any], regions: dict[str
             tables["links"],
             "head",
             ["tail", "head"],
-            {"capacity_mbps": "sum", "cost": "mean", "latency_ms": "mean"},
+            {
+                "capacity_mbps": "sum",
+                "cost": "mean",
+                "latency_ms": "mean",
+                **({"bill": "first"} if "bill" in tables["links"] else {}),
+            },
         ),
         "requests": requests.assign(group=requests["group"].map(regions))
         .groupby(["group", "channel", "bitrate_kbps"], sort=False, as_index=False)

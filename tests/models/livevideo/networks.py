@@ -75,14 +75,10 @@ def problems(draw: st.DrawFn, tiers: int = 4, rules: bool = False) -> LiveVideo:
     return problem(links, objects, requests, tiers=kinds, **tables)
 
 
-def best_by_force(inputs: LiveVideo) -> float:
-    """Return the best objective of all plans, by enumeration of the trees of each object."""
-    from planner_models.livevideo.plan.check import check
-    from planner_models.livevideo.plan.metrics import measure
-
-    options: list[list[tuple[int, ...]]] = []
-    asked = np.unique(inputs.object)
-    for o in asked.tolist():
+def list_trees(inputs: LiveVideo) -> dict[int, list[tuple[int, ...]]]:
+    """Return all sets of links over which each requested object can be sent, by object."""
+    trees: dict[int, list[tuple[int, ...]]] = {}
+    for o in np.unique(inputs.object).tolist():
         parents = [
             [-1, *np.flatnonzero(inputs.head == c).tolist()] if inputs.level[c] else [-1]
             for c in range(len(inputs.clusters))
@@ -94,7 +90,17 @@ def best_by_force(inputs: LiveVideo) -> float:
             fed |= {int(inputs.head[link]) for link in links}
             if all(int(inputs.tail[link]) in fed for link in links):
                 result.add(links)
-        options.append(sorted(result))
+        trees[o] = sorted(result)
+    return trees
+
+
+def best_by_force(inputs: LiveVideo) -> float:
+    """Return the best objective of all plans, by enumeration of the trees of each object."""
+    from planner_models.livevideo.plan.check import check
+    from planner_models.livevideo.plan.metrics import measure
+
+    trees = list_trees(inputs)
+    asked, options = np.array(list(trees), dtype=np.int64), list(trees.values())
     best = -np.inf
     for choice in itertools.product(*options):
         item = np.concatenate(

@@ -21,7 +21,8 @@ from planner.contract.table import MAX_WINDOW, Table, label, number
 from planner.contract.tables import validate
 from planner.errors import InputError, PlanRejected
 from planner_models.contracts.problem.bills import BOTH, IN, LARGER, OUT
-from planner_models.contracts.problem.problem import MEAN, MOST_MBPS, PAID_SHARE, PEAK, Month
+from planner_models.contracts.problem.problem import MEAN, MOST_MBPS, PEAK, Month
+from planner_models.networks.percentile_bills import billed_rank
 
 LOADS: Final = Table(
     name="loads",
@@ -171,7 +172,7 @@ def _volume(samples: list[float], rule: str) -> float:
     """Return the volume of ascending samples by a rule of billing."""
     if rule == MEAN:
         return math.fsum(samples) / len(samples)
-    return samples[-1 if rule == PEAK else math.ceil(len(samples) * PAID_SHARE - 1e-9) - 1]
+    return samples[-1 if rule == PEAK else int(billed_rank(len(samples))) - 1]
 
 
 @dataclass(frozen=True, kw_only=True)

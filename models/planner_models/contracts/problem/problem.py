@@ -36,6 +36,7 @@ from planner_models.contracts.problem.bills import (
     find_parts,
 )
 from planner_models.contracts.problem.volumes import in_rates, take_off_credit
+from planner_models.networks.percentile_bills import count_unbilled
 
 MEAN, PERCENTILE, PEAK = "mean", "95th percentile", "peak"
 BILLING: Final = (MEAN, PERCENTILE, PEAK)
@@ -58,7 +59,6 @@ METERED_WORDS: Final = {
     LARGER: ("max", "max in/out", "larger of in and out", "higher", "greater"),
 }
 """Words of others for what is metered."""
-PAID_SHARE: Final = 0.95  # of the windows, sorted by traffic: the largest of these is billed
 MOST_WINDOWS: Final = 100_000
 MOST_CONTRACTS: Final = 1_000
 MOST_MBPS: Final = 1e9
@@ -405,7 +405,7 @@ class Month:
     @cached_property
     def free_windows(self) -> int:
         """Windows with traffic not billed by the 95th percentile: the busiest ones of a contract."""
-        return self.windows - int(np.ceil(PAID_SHARE * self.windows - 1e-9))
+        return int(count_unbilled(self.windows))
 
     @cached_property
     def in_force(self) -> Bools:
@@ -419,8 +419,7 @@ class Month:
     @cached_property
     def unbilled_windows(self) -> Ints:
         """(N,) busiest windows in force of each contract that its billing leaves out."""
-        count = self.in_force.sum(axis=0)
-        free = count - np.ceil(PAID_SHARE * count - 1e-9).astype(np.int64)
+        free = count_unbilled(self.in_force.sum(axis=0))
         is_percentile = np.array([rule == PERCENTILE for rule in self.billing], dtype=bool)
         return np.where(is_percentile, free, 0).astype(np.int64)
 

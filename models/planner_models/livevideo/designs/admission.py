@@ -16,7 +16,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.judged import feasible, infeasible, undecided
-from planner.search.tolerances import COARSE_GAP
+from planner.search.tolerances import COARSE_GAP, ROUNDING
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
@@ -28,8 +28,8 @@ from planner_models.livevideo.problem.validation import report_unreachable
 PINNED_TIME_LIMIT_S: Final = 30.0
 PINNED_GAP: Final = COARSE_GAP
 
-ALL_GUARANTEES: Final = frozenset({"capacity", "forbidden", "pinned"})
-STALE_GUARANTEES: Final = frozenset({"forbidden", "pinned"})
+ALL_GUARANTEES: Final = frozenset({"capacity", "cap", "forbidden", "pinned"})
+STALE_GUARANTEES: Final = frozenset({"cap", "forbidden", "pinned"})
 """Guarantees of control on old state: links may fill up before it observes them."""
 
 
@@ -94,6 +94,61 @@ def with_service(decide: Callable[..., Decision[Trees]], *, pins: bool = False) 
     return decide_for_all
 
 
+def remove_over_caps(streams: Streams) -> bool:
+    """Remove streams beyond caps of bills, of the least value per Mbit/s; return whether there were any.
+
+    With a stream on a link all streams below it are removed. Pinned streams stay.
+    """
+    is_over = False
+    for bill in np.flatnonzero(np.isfinite(streams.problem.tariffs.cap_mbps)).tolist():
+        cap = float(streams.problem.tariffs.cap_mbps[bill])
+        if streams.cap_left_mbps[bill] >= -ROUNDING * cap:
+            continue
+        is_over = True
+        density = _rate_streams(streams, bill)
+        for item, link in sorted(density, key=lambda key: (density[key], key)):
+            if streams.cap_left_mbps[bill] >= -ROUNDING * cap or np.isinf(density[item, link]):
+                break
+            if streams.carries(item, link):
+                _remove_below(streams, item, link)
+    return is_over
+
+
+def _rate_streams(streams: Streams, bill: int) -> dict[tuple[int, int], float]:
+    """Return the value per Mbit/s of what each stream on a bill's links serves; infinite where it is pinned.
+
+    By object and link.
+    """
+    problem = streams.problem
+    pinned = set(problem.pinned_requests.tolist())
+    rows = zip(problem.object.tolist(), problem.group.tolist(), problem.value.tolist(), strict=True)
+    served: dict[tuple[int, int], float] = {}
+    for q, (item, group, value) in enumerate(rows):
+        for last in streams.links_into(item, group):
+            links = [last, *streams.path(item, streams.tail[last])]
+            for link in links:
+                if streams.bill[link] == bill:
+                    amount = np.inf if q in pinned else value / streams.bitrate[item]
+                    served[item, link] = served.get((item, link), 0.0) + amount
+    keys = [(item, link) for (item, _), link in streams.parent.items()] + list(streams.viewers)
+    density = {key: served.get(key, 0.0) for key in keys if streams.bill[key[1]] == bill}
+    for item, link in problem.pinned_links.tolist():
+        if (item, link) in density:
+            density[item, link] = np.inf
+    return density
+
+
+def _remove_below(streams: Streams, item: int, link: int) -> None:
+    """Remove a stream from a link, and all below it."""
+    head = streams.head[link]
+    below = [other for other in streams.out_of[head] if streams.carries(item, other)]
+    for other in below:
+        _remove_below(streams, item, other)
+    streams.remove(item, link)
+    if streams.is_unicast_link[link]:
+        streams.add(item, link)  # as many viewers as fit
+
+
 def conclude(
     streams: Streams, *, guarantees: frozenset[str] = ALL_GUARANTEES, is_cut: bool = False
 ) -> Decision[Trees]:
@@ -104,6 +159,7 @@ def conclude(
     is_cut  whether a time limit ended the search
     """
     problem = streams.problem
+    remove_over_caps(streams)
     reasons = _report_missing(problem, streams)
     if reasons:
         return Decision(plan=None, proof=undecided(*reasons, metric=OBJECTIVE))

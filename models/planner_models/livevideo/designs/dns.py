@@ -69,7 +69,7 @@ def distribute(
                 answers[key] = (link, time)
             path.append(link)
             cluster = streams.tail[link]
-        if path and streams.has(item, cluster) and all(streams.fits(item, link) for link in path):
+        if path and streams.has(item, cluster) and streams.fits_along(item, path):
             streams.add_path(item, path[::-1])
     return conclude(streams)
 

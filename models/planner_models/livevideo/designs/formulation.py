@@ -37,6 +37,10 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
     units       Bitrate and Capacity in Mbit/s, Cost per Mbit/s: in kbit/s a path of cost 60 at
                 30 Mbit/s would cost 1.8 million, far beyond the printed service weight of 1,000
     rules       pinned objects and links are 1, forbidden ones 0
+    bills       Billed_b is what the window adds to bill b beyond Low_b, and Unbilled_b is 1 where its load is
+                above High_b (see `Tariffs`): sum_{l on b, o} Bitrate_o Serves_{l,o} <= Low_b + Billed_b
+                + M Unbilled_b, Billed_b >= (High_b - Low_b) Unbilled_b, and at most Cap_b;
+                wc Price_b Billed_b is taken off the objective
     last hop    where it is unicast, Serves on a link into a group is a number of viewers, at most those of
                 the request if the edge receives the object, else 0; Takes is the number of clients served
     """
@@ -72,8 +76,41 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
     cost = problem.cost.tolist()
     service = sum(value / m.takes[r, o].ub * m.takes[r, o] for (r, o), value in steps.items())
     spent = sum(cost[link] * bitrate[o] * m.serves[link, o] for link in m.L for o in m.O)
-    m.value = pyo.Objective(expr=service - problem.cost_weight * spent, sense=pyo.maximize)
+    added = _pay_bills(problem, m)
+    m.value = pyo.Objective(expr=service - problem.cost_weight * (spent + added), sense=pyo.maximize)
     return m
+
+
+def _pay_bills(problem: LiveVideo, m: pyo.ConcreteModel) -> Any:
+    """Add bills and caps of links together to a model; return what the window adds to all bills."""
+    import pyomo.environ as pyo
+
+    tariffs = problem.tariffs
+    of_link, bitrate = tariffs.of_link.tolist(), problem.bitrate_mbps.tolist()
+    m.B = pyo.Set(initialize=sorted({bill for bill in of_link if bill >= 0}))
+    price, low, high, cap = (column.tolist() for column in tariffs[2:])
+    capacity = tariffs.load(problem.capacity_mbps).tolist()
+    m.traffic = pyo.Expression(
+        m.B,
+        rule=lambda m, b: sum(
+            bitrate[o] * m.serves[link, o] for link in m.L if of_link[link] == b for o in m.O
+        ),
+    )
+    m.billed = pyo.Var(m.B, domain=pyo.NonNegativeReals)
+    m.unbilled = pyo.Var(m.B, domain=pyo.Binary)
+    m.cap = pyo.Constraint(
+        m.B, rule=lambda m, b: m.traffic[b] <= cap[b] if np.isfinite(cap[b]) else pyo.Constraint.Skip
+    )
+    m.level = pyo.Constraint(
+        m.B, rule=lambda m, b: m.traffic[b] <= low[b] + m.billed[b] + capacity[b] * m.unbilled[b]
+    )
+    m.burst = pyo.Constraint(
+        m.B,
+        rule=lambda m, b: (
+            m.billed[b] >= (high[b] - low[b]) * m.unbilled[b] if np.isfinite(high[b]) else m.unbilled[b] == 0
+        ),
+    )
+    return sum(price[b] * m.billed[b] for b in m.B)
 
 
 def _add_variables(problem: LiveVideo, m: pyo.ConcreteModel) -> dict[tuple[int, int], float]:

@@ -107,7 +107,7 @@ class TreeProgram:
         return build_plan(problem, self.object[on], self.link[on], count[on])
 
     def point(self, problem: LiveVideo, plan: Trees) -> Floats:
-        """Return the plan as values of the variables, (n + m,).
+        """Return the plan as values of the variables, (n + m,), and of those of bills.
 
         raises  ValueError where a row of the plan has no variable
         """
@@ -123,7 +123,9 @@ class TreeProgram:
         x[order[index]] = streams
         received = find_received(problem, item * len(problem.clusters) + problem.head[link])
         request, taken, _ = problem.steps
-        return np.append(x, (received[request] == taken)[self.step].astype(float))
+        takes = (received[request] == taken)[self.step].astype(float)
+        load = np.bincount(link, problem.bitrate_mbps[item] * streams, minlength=count).astype(float)
+        return np.concatenate([x, takes, _value_bills(problem, self.link, load)])
 
 
 def build_program(problem: LiveVideo) -> TreeProgram:
@@ -134,6 +136,8 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     group is the sum of its links in, which is at most 1. Capacities are rounded to whole streams. Steps of
     clients who accept lower bitrates are variables of their own, whole where the others are. Where the last
     hop is unicast, variables of links into groups count viewers: at most those that request, and that fit.
+    Bills of links have a variable for what the window adds to them, and a binary one where it may be among
+    the windows that are not billed.
     """
     pairs = _find_candidates(problem)
     item, link = pairs[:, 0], pairs[:, 1]
@@ -167,6 +171,7 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     )
     receives_at = serves.sum_by(inverse, len(receivers))
     usable = _limit_links(problem, m, serves, pairs)
+    _pay_bills(problem, m, serves * bitrate, link)
     _send_only_received(problem, m, serves, receives_at, (pairs, upper), receivers)
     has_choice = np.bincount(inverse, minlength=len(receivers)) > 1
     m.constrain(
@@ -234,6 +239,75 @@ def _limit_links(problem: LiveVideo, m: ProgramBuilder, serves: Expression, pair
         labels=lambda: [labels[i] for i in usable],
     )
     return usable
+
+
+class _BillRows(NamedTuple):
+    """Bills of a program, (B,): those of links with variables.
+
+    bill      as in `Tariffs`
+    most      largest load of its links, Mbit/s
+    unbilled  rows of the bills that leave the busiest windows out, where the load may be so large
+    """
+
+    bill: Ints
+    most: Floats
+    unbilled: Ints
+
+
+def _list_bills(problem: LiveVideo, link: Ints) -> _BillRows:
+    """Return the bills of the links (n,) of variables."""
+    tariffs = problem.tariffs
+    bill = np.unique(tariffs.of_link[link])
+    bill = bill[bill >= 0]
+    most = np.minimum(tariffs.load(problem.capacity_mbps), tariffs.cap_mbps)[bill]
+    return _BillRows(bill, most, np.flatnonzero(tariffs.high[bill] < most))
+
+
+def _pay_bills(problem: LiveVideo, m: ProgramBuilder, load: Expression, link: Ints) -> None:
+    """Limit the loads of bills by their caps, and pay for what they add.
+
+    load  (n,) load of each variable on its link
+    link  (n,) link of each variable
+    """
+    tariffs = problem.tariffs
+    bills, most, unbilled = _list_bills(problem, link)
+    if not len(bills):
+        return
+    names = [tariffs.names[bill] for bill in bills.tolist()]
+    on_bill = np.flatnonzero(tariffs.of_link[link] >= 0)
+    loads = load[on_bill].sum_by(np.searchsorted(bills, tariffs.of_link[link[on_bill]]), len(bills))
+    low, high = tariffs.low[bills], tariffs.high[bills]
+    capped = np.flatnonzero(np.isfinite(tariffs.cap_mbps[bills]))
+    m.constrain(
+        "cap", loads[capped], upper=most[capped], labels=lambda: [names[row] for row in capped.tolist()]
+    )
+    paid = m.variables(
+        "billed",
+        len(bills),
+        upper=np.maximum(np.minimum(high, most) - low, 0.0),
+        cost=-problem.cost_weight * tariffs.price[bills],
+        labels=lambda: names,
+    )
+
+    def name_unbilled() -> list[str]:
+        return [names[row] for row in unbilled.tolist()]
+
+    free = m.variables("unbilled", len(unbilled), upper=1.0, integer=True, labels=name_unbilled)
+    beyond = (free * (most - high)[unbilled]).sum_by(unbilled, len(bills))
+    m.constrain("billed level", loads - paid - beyond, upper=low, labels=lambda: names)
+    m.constrain(
+        "unbilled window", paid[unbilled] - free * (high - low)[unbilled], lower=0.0, labels=name_unbilled
+    )
+
+
+def _value_bills(problem: LiveVideo, link: Ints, load_mbps: Floats) -> Floats:
+    """Return the values of a program's variables of bills for loads (L,); see `_pay_bills`."""
+    tariffs = problem.tariffs
+    bills, _, unbilled = _list_bills(problem, link)
+    load = tariffs.load(load_mbps)[bills]
+    low, high = tariffs.low[bills], tariffs.high[bills]
+    paid = np.clip(load, low, high) - low
+    return np.append(paid, (load > high)[unbilled].astype(float))
 
 
 def count_viewers(problem: LiveVideo) -> tuple[Floats, Ints]:

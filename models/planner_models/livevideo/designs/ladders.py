@@ -31,7 +31,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, judged
 from planner.search.tolerances import IMPROVEMENT, ROUNDING
-from planner_models.livevideo.designs import integer_program, unicast
+from planner_models.livevideo.designs import bill_prices, integer_program, unicast
 from planner_models.livevideo.designs.decomposition import decomposition, layered_problem
 from planner_models.livevideo.designs.decomposition.decomposition import (
     GAP,
@@ -80,13 +80,15 @@ def distribute(
 ) -> Decision[Trees]:
     """Return trees by decomposition; where clients accept lower bitrates, these are chosen too.
 
-    A unicast last hop has a search of its own (`unicast`).
+    A unicast last hop has a search of its own (`unicast`), and so have bills of links (`bill_prices`).
 
     Stops at the gap of `options` (default 0.1%) or at the time limit (default 60 s).
 
     raises  InputError for another backend, or for `most_moved` where clients accept lower bitrates
     source  Mukerjee 2018, Fig. 4.8, with the ladders of `formulation`
     """
+    if problem.has_bills:
+        return bill_prices.distribute(problem, distribute, most_moved=most_moved, options=options)
     if problem.is_unicast:
         return unicast.distribute(problem, most_moved=most_moved, options=options)
     if not problem.has_ladders or len(problem.tiers) > layered_problem.MAX_TIERS:

@@ -173,7 +173,7 @@ def _admit_branches(streams: Streams, item: int, links: list[int], groups: list[
         while not streams.has(item, cluster) and cluster in parent:
             path.append(parent[cluster])
             cluster = streams.tail[path[-1]]
-        if streams.has(item, cluster) and all(streams.fits(item, link) for link in path):
+        if streams.has(item, cluster) and streams.fits_along(item, path):
             streams.add_path(item, path[::-1])
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization, Trial
-from planner.formatting import amount_or_number, counted, counted_of
+from planner.formatting import amount_or_number, counted, counted_of, number
 from planner.options import Options
 from planner_models.livevideo.plan.check import Delivery, compute_delivery
 from planner_models.livevideo.plan.metrics import METRICS, OBJECTIVE, measure
@@ -65,8 +65,13 @@ def explain(
         groups, sentence = report_last_hop(problem, delivery)
         limits.append(groups)
         sentences.append(sentence)
+    if problem.has_bills:
+        bills, sentence = report_bills(problem, delivery)
+        limits.append(bills)
+        sentences.append(sentence)
     upgrades = again.solve_all(_list_upgrades(problem, ranked[:candidates], upgrade, price))
     costs = again.solve_all(_list_price_changes(problem, load, discount, candidates))
+    caps = again.solve_all(_list_raised_caps(problem, load, upgrade))
     failures = again.solve_all(_list_failures(problem, load), candidates)
     sections = [
         *limits,
@@ -74,6 +79,9 @@ def explain(
         again.section(costs, title="Price changes", units=dict.fromkeys(("cost", "new_cost"), "per Mbit/s")),
         again.section(failures, title="Failures"),
     ]
+    if caps:
+        sections.append(again.section(caps, title="Caps", units={"added_mbps": "Mbit/s"}))
+        sentences.append(again.sentence(caps, what="higher cap"))
     if upgrades:
         sentences.append(again.sentence(upgrades, what="upgrade"))
     if costs:
@@ -131,6 +139,55 @@ def report_last_hop(problem: LiveVideo, delivery: Delivery) -> tuple[Section, st
         note="load and capacity of the links into each group",
     )
     return section, sentence
+
+
+def report_bills(problem: LiveVideo, delivery: Delivery) -> tuple[Section, str]:
+    """Return the bills of links with what the window adds to each, and a sentence on levels and caps."""
+    tariffs = problem.tariffs
+    load = tariffs.load(delivery.load_mbps)
+    added = tariffs.added(load)
+    frame = pd.DataFrame(
+        {
+            "bill": tariffs.names,
+            "load_mbps": load,
+            "free_mbps": tariffs.low,
+            "unbilled_from_mbps": np.where(np.isfinite(tariffs.high), tariffs.high, np.nan),
+            "cap_mbps": np.where(np.isfinite(tariffs.cap_mbps), tariffs.cap_mbps, np.nan),
+            "price": tariffs.price,
+            "added": added,
+            "bill_of_month": tariffs.total(load),
+        }
+    )
+    free, unbilled = load <= tariffs.low, load > tariffs.high
+    full = load >= FULL * tariffs.cap_mbps
+    sentence = (
+        f"{counted_of(int(free.sum()), len(load), 'bills')} stay as they are, "
+        f"{int((unbilled & ~free).sum())} leave these windows unbilled, {int(full.sum())} have a full cap; "
+        f"{number(float(added.sum()))} are added."
+    )
+    section = Section(
+        title="Bills",
+        frame=frame,
+        units=dict.fromkeys(("load_mbps", "free_mbps", "unbilled_from_mbps", "cap_mbps"), "Mbit/s")
+        | {"price": "per Mbit/s"},
+        note="free: load that adds nothing, since the month's other windows are billed at that level",
+    )
+    return section, sentence
+
+
+def _list_raised_caps(problem: LiveVideo, load: Floats, upgrade: float) -> Iterator[Change[LiveVideo]]:
+    """Yield higher caps of the bills whose cap is full."""
+    tariffs = problem.tariffs
+    full = np.flatnonzero(tariffs.load(load) >= FULL * tariffs.cap_mbps)
+    for bill in full.tolist():
+        added = upgrade * float(tariffs.cap_mbps[bill])
+        caps = problem.bills["cap_mbps"].to_numpy(float).copy()
+        caps[bill] += added
+        yield Change(
+            name=f"{tariffs.names[bill]} with {added:g} Mbit/s more",
+            problem=replace(problem, bills=problem.bills.assign(cap_mbps=caps)),
+            facts={"added_mbps": added},
+        )
 
 
 def _compare_trees(baseline: Trees, plan: Trees, name: str) -> tuple[Section, str]:

@@ -56,7 +56,7 @@ class Delivery:
 
 
 def check(problem: LiveVideo, plan: Trees) -> Violations:
-    """Return violations of capacities and of the rules on pinned and forbidden objects and links.
+    """Return violations of capacities, caps of bills, and rules on pinned and forbidden objects and links.
 
     raises  PlanRejected where the plan is no set of trees: unknown objects or links, a row twice, an
             object that a cluster receives twice, or sends without receiving or holding it; and where
@@ -71,6 +71,16 @@ def check(problem: LiveVideo, plan: Trees) -> Violations:
         where=[problem.link_labels[link] for link in over],
         amount=load[over],
         allowed=capacity[over],
+        unit="Mbit/s",
+    )
+    tariffs = problem.tariffs
+    billed = tariffs.load(load)
+    exceeded = np.flatnonzero(exceeds(billed, tariffs.cap_mbps, relative=EXACT))
+    violations += Violations.of(
+        "cap",
+        where=[tariffs.names[bill] for bill in exceeded.tolist()],
+        amount=billed[exceeded],
+        allowed=tariffs.cap_mbps[exceeded],
         unit="Mbit/s",
     )
     mask = problem.forbidden_pairs

@@ -39,7 +39,13 @@ METRICS: Final = tuple(
          "mean bitrate of the clients, at the requested bitrate or the highest lower one that reaches them"),
         ("cost_per_satisfied", "cost x Mbit/s", "less", AT_BITRATE,
          "cost of all traffic over the number of clients served at a bitrate that they accept"),
-        ("cost", "cost x Mbit/s", "less", "", "cost of all traffic on all links"),
+        ("cost", "cost x Mbit/s", "less", "",
+         "cost of all traffic on all links, and what it adds to bills of links together"),
+        ("added_to_bills", "cost x Mbit/s", "less", "Mukerjee 2018, section 4.5",
+         "what the window adds to the month's bills by percentile"),
+        ("bills", "cost x Mbit/s", "less", "Mukerjee 2018, section 4.5",
+         "bills of the month by percentile, with the window"),
+        ("billed_mbps", "Mbit/s", "less", "", "traffic of all links that are on a bill"),
         ("requests_served", "%", "more", "", "requests served at a bitrate that the clients accept"),
         ("partial_requests", "requests", "less", "",
          "requests of which some clients are served and others not, as a unicast last hop allows"),
@@ -65,7 +71,9 @@ def describe_service(metrics: Mapping[str, float | None]) -> str:
     says = f"serves {counted_of(round(served), everyone, 'clients')} at the requested bitrate"
     if partial := metrics.get("partial_requests"):
         says += f", {counted(partial, 'requests')} in part"
-    return f"{says}, at a traffic cost of {number(metrics.get('cost'))} (link cost x Mbit/s)"
+    says += f", at a traffic cost of {number(metrics.get('cost'))} (link cost x Mbit/s)"
+    added = metrics.get("added_to_bills")
+    return says if added is None else f"{says}, of which {number(added)} are added to bills"
 
 
 HEADLINE: Final = Headline(
@@ -85,6 +93,7 @@ HEADLINE: Final = Headline(
 )  # fmt: skip
 LIMITS: Final = {
     "capacity": "overloaded links",
+    "cap": "exceeded caps on traffic",
     "forbidden": "forbidden links in use",
     "pinned": "pinned streams that are missing",
 }
@@ -117,7 +126,10 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
     # a multicast stream reaches all clients of its group
     receiving = delivery.intact_clients if problem.is_unicast else problem.clients
     losing = losing_clients(problem, delivery)
-    cost = float(problem.cost @ delivery.load_mbps)
+    tariffs = problem.tariffs
+    billed = tariffs.load(delivery.load_mbps)
+    added = float(tariffs.added(billed).sum())
+    cost = float(problem.cost @ delivery.load_mbps) + added
     core = problem.level[problem.tail] == 0
     core_mbps = float(problem.capacity_mbps[core].sum())
     paths = _find_paths(problem, delivery)
@@ -137,6 +149,9 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
         "delivered_kbps": float(receiving @ received_kbps) / everyone if everyone else None,
         "cost_per_satisfied": cost / satisfied if satisfied else None,
         "cost": cost,
+        "added_to_bills": added if problem.has_bills else None,
+        "bills": float(tariffs.total(billed).sum()) if problem.has_bills else None,
+        "billed_mbps": float(billed.sum()) if problem.has_bills else None,
         "requests_served": (
             100 * float((delivery.intact_clients >= problem.clients).mean()) if len(intact) else None
         ),

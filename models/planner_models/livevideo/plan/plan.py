@@ -6,6 +6,7 @@ Streams set up one by one: the link over which each cluster receives an object, 
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -279,6 +280,7 @@ class Streams:
     """Distribution trees under construction.
 
     residual_mbps  (L,) residual capacity; negative where decisions on old state overload a link
+    cap_left_mbps  residual traffic of each bill with a cap, infinite for others
     parent         by object and cluster: the link over which the cluster receives the object; without groups
                    where the last hop is unicast
     into           links into each cluster
@@ -289,6 +291,11 @@ class Streams:
     def __init__(self, problem: LiveVideo) -> None:
         self.problem = problem
         self.residual_mbps = problem.capacity_mbps.copy()
+        self.cap_left_mbps: list[float] = [
+            *problem.tariffs.cap_mbps.tolist(),
+            np.inf,
+        ]  # the last is of no bill
+        self.bill: list[int] = problem.tariffs.of_link.tolist()  # -1, for none, is the last one
         self.parent: dict[tuple[int, int], int] = {}
         self.tail = problem.tail.tolist()
         self.head = problem.head.tolist()
@@ -306,6 +313,14 @@ class Streams:
         self._source = {int(cluster): s for s, cluster in enumerate(problem.sources)}
         self._is_at_source = problem.is_at_source
         self._forbidden = problem.forbidden_pairs
+
+    @cached_property
+    def out_of(self) -> list[list[int]]:
+        """Links out of each cluster."""
+        links: list[list[int]] = [[] for _ in self.level]
+        for link, tail in enumerate(self.tail):
+            links[tail].append(link)
+        return links
 
     @cached_property
     def nearest(self) -> list[list[int]]:
@@ -340,8 +355,22 @@ class Streams:
         return self.level[tail] > 0 or bool(self._is_at_source[item, self._source[tail]])
 
     def fits(self, item: int, link: int) -> bool:
-        """Return whether the link has residual capacity for a stream of the object."""
-        return bool(self.residual_mbps[link] >= self.bitrate[item] * (1 - SLACK))
+        """Return whether the link, and the cap of its bill, have residual capacity for the object."""
+        need = self.bitrate[item] * (1 - SLACK)
+        return bool(self.residual_mbps[link] >= need) and self.cap_left_mbps[self.bill[link]] >= need
+
+    def fits_along(self, item: int, links: list[int]) -> bool:
+        """Return whether all links, and the caps of their bills, have residual capacity for the object."""
+        if not all(self.fits(item, link) for link in links):
+            return False
+        times = Counter(self.bill[link] for link in links)
+        need = self.bitrate[item] * (1 - SLACK)
+        return all(self.cap_left_mbps[bill] >= count * need for bill, count in times.items())
+
+    def _use(self, link: int, mbps: float) -> None:
+        """Take residual capacity of a link and of its bill's cap, or give it back where it is negative."""
+        self.residual_mbps[link] -= mbps
+        self.cap_left_mbps[self.bill[link]] -= mbps
 
     def can_carry(self, item: int, link: int) -> bool:
         """Return whether the object fits on the link and is allowed there."""
@@ -354,29 +383,29 @@ class Streams:
         """
         if not self.is_unicast_link[link]:
             self.parent[item, self.head[link]] = link
-            self.residual_mbps[link] -= self.bitrate[item]
+            self._use(link, self.bitrate[item])
             return
         clients = self.count_fitting(item, link) if clients is None else clients
         if clients > 0:
             self.viewers[item, link] = self.viewers.get((item, link), 0.0) + clients
             self.waiting[item, self.head[link]] -= clients
-            self.residual_mbps[link] -= clients * self.bitrate[item]
+            self._use(link, clients * self.bitrate[item])
 
     def count_fitting(self, item: int, link: int) -> float:
         """Return the clients who wait for the object and fit on a link of a unicast last hop."""
         waiting = self.waiting.get((item, self.head[link]), 0.0)
-        room = float(self.residual_mbps[link]) / self.bitrate[item]
+        room = min(float(self.residual_mbps[link]), self.cap_left_mbps[self.bill[link]]) / self.bitrate[item]
         return waiting if room >= waiting else max(0.0, float(np.floor(room * (1 + SLACK))))
 
     def remove(self, item: int, link: int) -> None:
         """Stop sending the object over the link."""
         if not self.is_unicast_link[link]:
             del self.parent[item, self.head[link]]
-            self.residual_mbps[link] += self.bitrate[item]
+            self._use(link, -self.bitrate[item])
             return
         clients = self.viewers.pop((item, link))
         self.waiting[item, self.head[link]] += clients
-        self.residual_mbps[link] += clients * self.bitrate[item]
+        self._use(link, -clients * self.bitrate[item])
 
     def add_path(self, item: int, links: list[int], clients: float | None = None) -> None:
         """Send the object down the links, from the last cluster on them that has it.
@@ -397,6 +426,7 @@ class Streams:
         """Return independent streams, equal to these."""
         other = copy.copy(self)
         other.residual_mbps, other.parent = self.residual_mbps.copy(), dict(self.parent)
+        other.cap_left_mbps = self.cap_left_mbps.copy()
         other.viewers, other.waiting = dict(self.viewers), dict(self.waiting)
         return other
 

@@ -45,6 +45,12 @@ class Adjustments:
     cost_scale: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="factor on the cost of every link")
     ] = 1.0
+    bill_price_scale: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="factor on the price of every bill")
+    ] = 1.0
+    cap_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="factor on the cap of every bill")
+    ] = 1.0
     capacity_factors: Annotated[
         dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
         Field(
@@ -81,7 +87,7 @@ class Adjustments:
 
 @spread(adjustments=Adjustments())
 def adjust(problem: LiveVideo, *, adjustments: Adjustments) -> LiveVideo:
-    """Return the problem with other weights, priorities, accepted bitrates, capacities, costs or failures.
+    """Return the problem with other weights, priorities, bitrates, capacities, costs, bills or failures.
 
     Names are exact. Factors of a link and of its cluster are multiplied.
 
@@ -111,11 +117,24 @@ def adjust(problem: LiveVideo, *, adjustments: Adjustments) -> LiveVideo:
     if any((scale != 1.0).any() for scale in scales.values()):
         links = problem.links
         changed["links"] = links.assign(**{name: links[name] * scale for name, scale in scales.items()})
+    changed |= _scale_bills(problem, adjustments)
     if changed:
         problem = replace(problem, **changed)
     if "where" in problem.requests.attrs and (note := describe_shared_last_hop(problem)):
         add_note(note)  # of tables from users: generated groups are the clients of an edge cluster
     return remove_failed(problem, adjustments.fail_links, adjustments.fail_clusters)
+
+
+def _scale_bills(problem: LiveVideo, adjustments: Adjustments) -> dict[str, Any]:
+    """Return the changed table of bills, by its name; empty where it stays."""
+    scales = {"price_per_mbps": adjustments.bill_price_scale, "cap_mbps": adjustments.cap_scale}
+    bills = problem.bills
+    scaled = {
+        name: bills[name] * scale
+        for name, scale in scales.items()
+        if scale != 1.0 and name in bills and len(bills)
+    }
+    return {"bills": bills.assign(**scaled)} if scaled else {}
 
 
 def _factors(problem: LiveVideo, parameter: str, factors: Mapping[str, float]) -> Floats:

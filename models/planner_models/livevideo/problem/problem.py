@@ -11,7 +11,7 @@ import pandas as pd
 
 from planner.arrays import Floats
 from planner.contract.notes import make_with_notes
-from planner.contract.tables import validate_fields
+from planner.contract.tables import file_name, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_table, take_tables, to_graph
 from planner_models.livevideo.problem import validation
@@ -27,11 +27,13 @@ class LiveVideo(VideoTables):
     """Live video problem: objects, clusters and links that may carry them, and client groups' requests.
 
     clusters   one row a cluster: cluster, tier, latitude?, longitude?
-    links      one row a link: tail, head, capacity_mbps, cost, latency_ms
+    links      one row a link: tail, head, capacity_mbps, cost, latency_ms, bill?
     objects    one row a channel and bitrate: channel, bitrate_kbps, priority
     requests   one row a group and object: group, channel, bitrate_kbps, clients, lowest_kbps?, arrival_s?
     holders    one row a channel and source: channel, source; no row: every source has the channel
     pinned, forbidden  rules: channel, bitrate_kbps, tail, head, each a value or *
+    bills      one row a bill of links together: bill, price_per_mbps, percentile, commitment_mbps, cap_mbps?
+    samples    one row another window of the month: bill, window, load_mbps
     settings   one row: service_weight, cost_weight, chunk_s
 
     Requests that no path can carry are no fault: they stay unserved (`validation.report_unreachable`).
@@ -49,7 +51,11 @@ class LiveVideo(VideoTables):
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> LiveVideo:
         """Build the problem from tables clusters, links, objects, requests and the optional ones."""
         inputs: dict[str, Any] = dict(take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
-        return cls(**inputs)
+        problem = cls(**inputs)
+        if len(problem.bills) and not problem.has_bills:
+            where = file_name(problem.bills, "bills")
+            raise InputError(f"{where}: no link is on a bill; name it in column bill of links")
+        return problem
 
     @classmethod
     def from_networkx(

@@ -17,6 +17,8 @@ CHANNEL_NAMES: Final = ("stream", "video", "title", "event")
 MOST_CLIENTS: Final = 1e10  # above the world's population; means may be fractions
 MOST_MS: Final = 1e6
 MOST_S: Final = 1e10  # three centuries
+MOST_PRICE: Final = 1e9
+MOST_SAMPLES: Final = 1_000_000
 
 MULTICAST: Final = "multicast"
 UNICAST: Final = "unicast"
@@ -52,6 +54,12 @@ LINKS: Final = Table(
         ),
         "latency_ms": number(
             "one-way delay, ms", at_least=0, at_most=MOST_MS, optional=True, default=0.0, usual=(1e-3, 2e3)
+        ),
+        "bill": label(
+            "bill, of table bills, that its traffic is on, such as a provider; blank: none",
+            optional=True,
+            may_be_blank=True,
+            other_names=("provider", "carrier", "transit", "isp"),
         ),
     },
     key=("tail", "head"),
@@ -155,8 +163,73 @@ SETTINGS: Final = Table(
         ),
     },
 )
-TABLES: Final = (CLUSTERS, LINKS, OBJECTS, REQUESTS, HOLDERS, PINNED, FORBIDDEN, SETTINGS)
-OPTIONAL_TABLES: Final = ("holders", "pinned", "forbidden", "settings")
+BILLS: Final = Table(
+    name="bills",
+    other_names=("providers", "tariffs", "transit contracts"),
+    about="bills and caps of links together: a percentile of the month's samples at a price, with the window",
+    columns={
+        "bill": label(
+            "its name, such as a provider", other_names=("provider", "carrier", "transit", "isp", "name")
+        ),
+        "price_per_mbps": number(
+            "price of a billed Mbit/s, in the unit of the links' cost",
+            at_least=0,
+            at_most=MOST_PRICE,
+            optional=True,
+            default=0.0,
+        ),
+        "percentile": number(
+            "percentile of the month's samples that is billed; 100 for the peak",
+            more_than=0,
+            at_most=100,
+            optional=True,
+            default=95.0,
+        ),
+        "windows": number(
+            "windows of the month with the traffic of this plan, beside those of samples",
+            at_least=1,
+            at_most=MOST_SAMPLES,
+            whole=True,
+            optional=True,
+            default=1.0,
+        ),
+        "commitment_mbps": number(
+            "traffic that is paid for in any case, Mbit/s",
+            at_least=0,
+            at_most=MOST_MBPS,
+            optional=True,
+            default=0.0,
+        ),
+        "cap_mbps": number(
+            "largest traffic of its links together, Mbit/s; blank: none",
+            at_least=0,
+            at_most=MOST_MBPS,
+            optional=True,
+            may_be_blank=True,
+            other_names=("cap", "limit", "limit mbps", "most mbps"),
+        ),
+    },
+    key=("bill",),
+    may_be_empty=True,
+)
+SAMPLES: Final = Table(
+    name="samples",
+    other_names=("month", "billing samples", "usage"),
+    about="traffic of a bill's links in the other windows of the month, measured or forecast",
+    columns={
+        "bill": label("its bill", other_names=("provider", "carrier", "transit", "isp")),
+        "window": label(
+            "name or time of the window", other_names=("time", "timestamp", "interval", "sample")
+        ),
+        "load_mbps": number(
+            "traffic, Mbit/s", at_least=0, at_most=MOST_MBPS, other_names=("traffic", "rate", "load")
+        ),
+    },
+    key=("bill", "window"),
+    may_be_empty=True,
+)
+TABLES: Final = (CLUSTERS, LINKS, OBJECTS, REQUESTS, HOLDERS, PINNED, FORBIDDEN, BILLS, SAMPLES, SETTINGS)
+OPTIONAL_TABLES: Final = ("holders", "pinned", "forbidden", "bills", "samples", "settings")
 
 SERVICE_WEIGHT: Final = 1.0
 COST_WEIGHT: Final = 1e-4

@@ -12,13 +12,16 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner_models.livevideo.problem.schema import (
+    BILLS,
     FORBIDDEN,
     HOLDERS,
     PINNED,
+    SAMPLES,
     UNICAST,
     default_settings,
     empty_table,
 )
+from planner_models.livevideo.problem.tariffs import Tariffs, read_tariffs
 from planner_models.networks.nodes import find_names
 
 Pair = tuple[str, str]
@@ -105,6 +108,8 @@ class VideoTables:
     holders: pd.DataFrame = field(default_factory=lambda: empty_table(HOLDERS))
     pinned: pd.DataFrame = field(default_factory=lambda: empty_table(PINNED))
     forbidden: pd.DataFrame = field(default_factory=lambda: empty_table(FORBIDDEN))
+    bills: pd.DataFrame = field(default_factory=lambda: empty_table(BILLS))
+    samples: pd.DataFrame = field(default_factory=lambda: empty_table(SAMPLES))
     settings: pd.DataFrame = field(default_factory=default_settings)
 
     # columns of the tables
@@ -160,6 +165,16 @@ class VideoTables:
     def is_last_hop(self) -> Bools:
         """(L,) whether each link leads into a group."""
         return np.asarray(self.level[self.head] == self.group_level)
+
+    @cached_property
+    def tariffs(self) -> Tariffs:
+        """Bills and caps of links together."""
+        return read_tariffs(self)
+
+    @property
+    def has_bills(self) -> bool:
+        """Whether traffic of any link is on a bill."""
+        return bool((self.tariffs.of_link >= 0).any())
 
     # --- objects and sources --------------------------------------------------------------
 

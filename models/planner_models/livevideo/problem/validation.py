@@ -47,6 +47,15 @@ def reachable_requests(problem: VideoTables) -> Bools:
     return is_reachable
 
 
+def _check_bills(problem: VideoTables) -> Iterator[str]:
+    """Yield faults of bills: unknown names, and bills without a link."""
+    names = set(problem.bills["bill"].astype(str)) if len(problem.bills) else set()
+    if "bill" in problem.links:
+        named = problem.links[problem.links["bill"].fillna("").astype(str) != ""]
+        yield from report_unknown_names(named, "links", "bill", names, "no bill of table bills")
+    yield from report_unknown_names(problem.samples, "samples", "bill", names, "no bill of table bills")
+
+
 def _check_settings(problem: VideoTables) -> Iterator[str]:
     if len(problem.settings) != 1:
         where = file_name(problem.settings, "settings")
@@ -328,6 +337,7 @@ def _find_contradiction(problem: VideoTables) -> Iterator[str]:
 CHECKS: Final = (
     _check_settings,
     _check_names,
+    _check_bills,
     _check_tiers,
     _check_rules,
     _check_last_hop,
