@@ -441,7 +441,9 @@ class _Picture:
         boxes = [
             (left_edge - 1, middle - 7, left_edge + wide + 1, middle + 7) for left_edge, middle in beside
         ]
-        free = [box for box in boxes if self._is_inside(box) and not grid.hits(box)]
+        wider = wide * (BOLD - 1)  # of a reader's font that has wider letters
+        inside = [box for box in boxes if self._is_inside((*box[:2], box[2] + wider, box[3]))]
+        free = [box for box in inside if not grid.hits(box)]
         clear = [box for box in free if not discs.hits(box)]
         if not clear:
             return free[0] if free and may_cover else None
