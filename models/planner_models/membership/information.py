@@ -12,6 +12,7 @@ from planner.contract.degradation import Noise, Seed, add_noise, drift
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner.contract.units import DAY_S
 from planner_models.membership.plan.check import read_plan
+from planner_models.membership.plan.joining import join_metrics
 from planner_models.membership.plan.plan import MembershipPlan
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import KINDS, MAX_RATE
@@ -80,6 +81,21 @@ def signal_reports(problem: Membership, plan: MembershipPlan) -> Signalling:
         managers = sum(item.placement.managers.values())
         messages += 2 * max(managers - 1, 0) + item.placement.size
     return Signalling(messages=messages, bytes=messages * (2 * NAME + FIGURE))
+
+
+def signal_rounds(problem: Membership, plan: MembershipPlan) -> Signalling:
+    """Count a decision of each service: in each round a message of each member to each other one."""
+    messages = sum(
+        item.placement.rounds * item.placement.size * (item.placement.size - 1)
+        for item in read_plan(problem, plan)
+    )
+    return Signalling(messages=messages, bytes=messages * (NAME + FIGURE))
+
+
+def signal_group(problem: Membership, plan: MembershipPlan) -> Signalling:
+    """Count the messages until the group knows a join, or all of itself."""
+    messages = round(join_metrics(problem, plan)["join_messages"] or 0.0)
+    return Signalling(messages=messages, bytes=messages * (NAME + FIGURE))
 
 
 def signal_plan(problem: Membership, plan: MembershipPlan) -> Signalling:

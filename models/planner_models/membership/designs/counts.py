@@ -101,8 +101,8 @@ class Choice:
 
 
 def least_down(down_s: Floats, price: Floats) -> tuple[Floats, Floats]:
-    """Return seconds down first, then the price."""
-    return down_s, price
+    """Return seconds down first, a month of them at most, then the price."""
+    return np.minimum(down_s, MONTH_S), price
 
 
 class CountSearch:

@@ -11,7 +11,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof
 from planner.options import Options
 from planner.search.judged import feasible, infeasible
-from planner_models.membership.plan.evaluation import commit_time_ms
+from planner_models.membership.plan.evaluation import decision_ms
 from planner_models.membership.plan.plan import MembershipPlan, Placement, make_plan
 from planner_models.membership.problem.problem import Membership, Service
 
@@ -28,6 +28,8 @@ class Extras:
     cheaper: pd.DataFrame | None = None
     fences: pd.DataFrame | None = None
     naming: pd.DataFrame | None = None
+    seeds: pd.DataFrame | None = None
+    gossip: pd.DataFrame | None = None
 
 
 Place = Callable[[Membership, Service], Placement | str]
@@ -39,6 +41,7 @@ def decide(
     rule: Place,
     *,
     guarantees: frozenset[str] | None = None,
+    extras: Extras | None = None,
     options: Options = Options(),
 ) -> Decision[MembershipPlan]:
     """Return the decision of a rule that places each service by itself, without a bound."""
@@ -52,7 +55,9 @@ def decide(
             placements[service.name] = result
     if reasons:
         return Decision(plan=None, proof=infeasible(*reasons))
-    return conclude(problem, placements, feasible(), guarantees=guarantees, options=options)
+    return conclude(
+        problem, placements, feasible(), guarantees=guarantees, extras=extras, options=options
+    )
 
 
 def conclude(
@@ -72,10 +77,7 @@ def conclude(
             for name, count in unwatched.items()
         ]
         return Decision(plan=None, proof=infeasible(*reasons))
-    commit_ms = {
-        name: commit_time_ms(problem, item.members, item.leader, item.quorum)
-        for name, item in placements.items()
-    }
+    commit_ms = {name: decision_ms(problem, item) for name, item in placements.items()}
     plan = replace(make_plan(problem, placements, commit_ms), **vars(extras or Extras()))
     return Decision(plan=plan, proof=proof, guarantees=guarantees)
 

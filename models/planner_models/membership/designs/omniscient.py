@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.arrays import Bools
 from planner.contract.design import Decision
+from planner.contract.units import MONTH_S
 from planner.search.judged import infeasible, undecided
 from planner_models.membership.designs.counts import CountSearch, Request
 from planner_models.membership.designs.decision import lack_of_hosts
@@ -62,4 +63,4 @@ def _bound_service(problem: Membership, service: Service, allowed: Bools) -> flo
     assert choice is not None, "there are as many hosts as members"
     leaves = problem.leaves[allowed[problem.leaves]]
     failovers = float(problem.tree.leaf_rate[leaves].min()) * service.failover_s
-    return choice.quorum_s + failovers
+    return min(choice.quorum_s + failovers, MONTH_S)

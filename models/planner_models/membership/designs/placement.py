@@ -52,6 +52,7 @@ def timeout_grid(watcher: Watcher) -> Floats:
 class Search:
     """The best places and timeout of a service, and the values that no other ones are below.
 
+    down_s   seconds down in a month, a month at most
     bound    bounds of the values to compare, first and second
     is_cut   whether the time limit ended the search
     """
@@ -281,7 +282,8 @@ class LeaderSearch:
         bound = min(self._open, self._values())
         if bound[0] < self._values()[0]:
             bound = bound[0], min(bound[1], self._least_second())
-        return replace(self._best, bound=bound, is_cut=self.deadline.is_over)
+        down_s = min(self._best.down_s, MONTH_S)
+        return replace(self._best, down_s=down_s, bound=bound, is_cut=self.deadline.is_over)
 
     def _least_second(self) -> float:
         """Return a bound of the second value of every choice."""
@@ -356,7 +358,7 @@ class LeaderSearch:
         """Search the places of a leader for one timeout, with the seconds of each member rounded down."""
         rounded = seconds
         if self._best is not None and self._best.down_s > 0:
-            grain = GAP * self._best.down_s / 2 / self.size
+            grain = GAP * min(self._best.down_s, MONTH_S) / 2 / self.size
             rounded = np.floor(seconds / grain) * grain
         of_leader = float(rounded[leader]) if np.isfinite(rounded[leader]) else 0.0
         choice = self._search_counts(

@@ -12,6 +12,7 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, RankProof
+from planner.contract.units import MONTH_S
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, infeasible, judged, undecided
@@ -85,7 +86,8 @@ def make_search(
         per_s = service.down_cost_per_s
 
         def value(down_s: Floats, price: Floats) -> tuple[Floats, Floats]:
-            return np.asarray(price + per_s * down_s), down_s
+            seconds = np.minimum(down_s, MONTH_S)
+            return np.asarray(price + per_s * seconds), seconds
 
     return LeaderSearch(
         problem,

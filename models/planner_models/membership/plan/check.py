@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Final
@@ -14,15 +15,19 @@ from planner.contract.tolerances import EXACT, differs, exceeds
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.membership.plan.evaluation import evaluate, longest_rtt_s, watch_messages
 from planner_models.membership.plan.fences import check_fences, check_naming, fence_effects
+from planner_models.membership.plan.joining import check_joining
 from planner_models.membership.plan.plan import (
+    AGREEMENT_RULES,
     FENCE_RULE,
-    MAJORITY_RULE,
-    REACTION_RULE,
+    QUORUM_RULES,
+    RULES_WITH_TWO_LEADERS,
+    RULES_WITHOUT_MANAGERS,
     MembershipPlan,
     Placement,
 )
 from planner_models.membership.problem.problem import Membership, Service
 from planner_models.membership.problem.schema import LEADER, LEASE, MANAGER
+from planner_models.membership.protocols.agreement import ROUNDS
 
 PER_YEAR: Final = 365 / 30
 """Months in a year."""
@@ -99,6 +104,8 @@ def _read_service(problem: Membership, plan: MembershipPlan, service: Service) -
             unwatched=_count_unwatched(plan, service),
             fence_s=fence_s,
             unmade_cuts=unmade_cuts,
+            wait_s=float(watch.get("wait_ms", 0.0)) / 1e3,
+            rounds=int(protocol["rounds"]),
         ),
         commit_ms=float(protocol["commit_ms"]),
     )
@@ -133,6 +140,7 @@ def check(problem: Membership, plan: MembershipPlan) -> Violations:
     timeout     a timeout is shorter than the interval, or than the longest round-trip time, ms
     rules       a switch has more rules of fences than its capacity
     names       bits of names exceed those that a name has, or give too few applications
+    joins       processes join faster than seeds can serve them, 1/s
     capacity    watched processes send more than managers can receive, messages in a second
 
     raises  PlanRejected where the tables name what is not there, or contradict each other or the delays
@@ -150,7 +158,7 @@ def check(problem: Membership, plan: MembershipPlan) -> Violations:
                     limit, where=[item.service.name], amount=[amount], allowed=allowed, unit=unit
                 )
         violations += _check_hosts(problem, item)
-    return violations + check_fences(problem, plan) + check_naming(problem, plan)
+    return violations + check_fences(problem, plan) + check_naming(problem, plan) + check_joining(problem, plan)
 
 
 Amounts = list[tuple[str, float, float, str]]
@@ -158,6 +166,9 @@ Amounts = list[tuple[str, float, float, str]]
 
 def _check_commit_time(problem: Membership, item: ServicePlan) -> None:
     """Raise PlanRejected where the time until a quorum has a decision is not that of the delays."""
+    if item.placement.rule in AGREEMENT_RULES:
+        _check_rounds(problem, item)
+        return
     row = problem.delay_matrix.rtt_ms[problem.leaf_number[item.placement.leader]]
     times = [0.0]
     for site, count in item.placement.members.items():
@@ -170,14 +181,36 @@ def _check_commit_time(problem: Membership, item: ServicePlan) -> None:
         )
 
 
+def _check_rounds(problem: Membership, item: ServicePlan) -> None:
+    """Raise PlanRejected where rounds are too few for any number of liars, or do not last as delays say."""
+    placement, faults = item.placement, item.service.faults
+    rounds = {ROUNDS[placement.rule](liars, faults) for liars in range(faults + 1)}
+    if placement.rounds not in rounds:
+        raise PlanRejected(
+            f"protocol: rounds of service '{item.service.name}' are {placement.rounds}, must be "
+            f"{min(rounds)} to {max(rounds)} for up to {faults} members that lie"
+        )
+    numbers = problem.leaf_number
+    units = [numbers[site] for site, count in placement.members.items() for _ in range(count)]
+    longest = max(
+        (float(problem.delay_matrix.rtt_ms[pair]) for pair in itertools.combinations(units, 2)), default=0.0
+    )
+    if differs(item.commit_ms, placement.rounds * longest / 2):
+        raise PlanRejected(
+            f"protocol: commit_ms of service '{item.service.name}' is {item.commit_ms:.9g}, the delays make "
+            f"it {placement.rounds * longest / 2:.9g}"
+        )
+
+
 def _quorum_amounts(item: ServicePlan) -> Amounts:
     """Return the amounts by which quorums may miss each other, and members are too few for the faults."""
     service, placement = item.service, item.placement
     count, faults = placement.size, service.faults
-    if placement.rule == MAJORITY_RULE:
-        shared = faults + 1 if service.is_byzantine else 1
+    if placement.rule in QUORUM_RULES:
+        may_lie = service.is_byzantine or placement.rule in AGREEMENT_RULES
+        shared = faults + 1 if may_lie else 1
         needed = math.ceil((count + shared) / 2)
-        fewest = 3 * faults + 1 if service.is_byzantine else 1
+        fewest = 3 * faults + 1 if may_lie else 1
         return [
             ("quorums", float(needed - placement.quorum), 0.0, "members"),
             ("quorums", float(fewest - count), 0.0, "members"),
@@ -190,9 +223,9 @@ def _limit_amounts(problem: Membership, item: ServicePlan) -> Amounts:
     service, placement = item.service, item.placement
     both = evaluate(problem, service, placement).two_leaders * PER_YEAR
     amounts: Amounts = []
-    if placement.rule == REACTION_RULE and placement.size > 1:
+    if placement.rule in RULES_WITH_TWO_LEADERS and placement.size > 1:
         amounts.append(("one_leader", max(both, 1e-9), 0.0, "s a year"))
-    if placement.rule not in (MAJORITY_RULE, REACTION_RULE) and not placement.managers:
+    if placement.rule not in RULES_WITHOUT_MANAGERS and not placement.managers:
         amounts.append(("one_leader", 1.0, 0.0, "s a year"))
     if service.commit_limit_ms is not None:
         amounts.append(("commit", item.commit_ms, service.commit_limit_ms, "ms"))
@@ -208,7 +241,7 @@ def _watch_amounts(problem: Membership, item: ServicePlan) -> Amounts:
     amounts: Amounts = [("timeout", (shortest - placement.timeout_s) * 1e3, 1e-9 * shortest * 1e3, "ms")]
     capacity = problem.watcher(placement.kind).capacity_per_s
     if capacity is not None and placement.kind == LEASE:
-        amounts.append(("capacity", watch_messages(item.service, placement), capacity, "messages/s"))
+        amounts.append(("capacity", watch_messages(problem, item.service, placement), capacity, "messages/s"))
     return amounts
 
 

@@ -23,10 +23,11 @@ from planner.contract.studies import Section
 from planner.errors import InputError
 from planner.options import Options, Restoration
 from planner_models.membership.plan.check import ServicePlan, read_plan
-from planner_models.membership.plan.evaluation import commit_time_ms
+from planner_models.membership.plan.evaluation import commit_time_ms, decision_ms
 from planner_models.membership.plan.fences import fence_metrics
+from planner_models.membership.plan.joining import join_metrics
 from planner_models.membership.plan.metrics import measure_services
-from planner_models.membership.plan.plan import MAJORITY_RULE, REACTION_RULE, MembershipPlan, Placement
+from planner_models.membership.plan.plan import QUORUM_RULES, REACTION_RULE, MembershipPlan, Placement
 from planner_models.membership.problem.drawing import SITE
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import KINDS
@@ -62,7 +63,7 @@ def _live_managers(problem: Membership, placement: Placement, is_down: Bools) ->
 
 def _may_serve(placement: Placement, live: int, reporting: int) -> bool:
     """Return whether a service is up with a number of live members and live managers."""
-    if placement.rule == MAJORITY_RULE:
+    if placement.rule in QUORUM_RULES:
         return live >= placement.quorum
     if placement.rule == REACTION_RULE:
         return live >= 1
@@ -75,7 +76,7 @@ class MembersInFailures:
     """Analysis of a plan with its members in place.
 
     is_down    (F, S) whether a failure takes a site down
-    of_fences  metrics of fences, which no failure changes
+    of_fences  metrics of fences and of groups, which no failure changes
     """
 
     problem: Membership
@@ -143,7 +144,7 @@ class MembersInFailures:
             if placement is None:
                 items.append(item)
                 continue
-            commit = commit_time_ms(self.problem, alive, placement.leader, placement.quorum)
+            commit = decision_ms(self.problem, replace(placement, members=alive))
             items.append(replace(item, placement=placement, commit_ms=commit))
         return measure_services(failed, items) | self.of_fences, float(live), names
 
@@ -210,7 +211,7 @@ def analyse_failures(
         items=read_plan(problem, plan),
         failures=failures.failures,
         is_down=failures.data,
-        of_fences=fence_metrics(problem, plan),
+        of_fences=fence_metrics(problem, plan) | join_metrics(problem, plan),
     )
 
 

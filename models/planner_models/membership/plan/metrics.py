@@ -14,16 +14,19 @@ from planner.formatting import amount, counted, number
 from planner_models.membership.plan.check import PER_YEAR, ServicePlan, price_of, read_plan
 from planner_models.membership.plan.evaluation import (
     Downtime,
+    detection_of,
     evaluate,
     monthly_alarms,
-    report_s,
     watch_messages,
     watchers_of,
 )
 from planner_models.membership.plan.fences import fence_metrics
-from planner_models.membership.plan.plan import MembershipPlan, Placement
-from planner_models.membership.plan.watching import detection_s
+from planner_models.membership.plan.joining import METRICS as JOINS
+from planner_models.membership.plan.joining import join_metrics
+from planner_models.membership.plan.plan import AGREEMENT_RULES, MembershipPlan, Placement
 from planner_models.membership.problem.problem import Membership
+from planner_models.membership.problem.schema import NODE, SWIM
+from planner_models.membership.protocols.agreement import values_sent
 
 SOURCE: Final = "Leners et al. 2015"
 METRICS: Final = (
@@ -82,6 +85,44 @@ METRICS: Final = (
         title="excluded switches",
     ),
     less("no_epoch_share", "", "share of cuts that find no free epoch", SOURCE, title="cuts without epoch"),
+    less(
+        "decision_messages",
+        "messages",
+        "messages for a decision, of all services",
+        "Abraham and Dolev 2015",
+        title="messages of a decision",
+    ),
+    less(
+        "decision_values",
+        "values",
+        "values that a member sends to each other one for a decision, of the service with most; unknown for "
+        "polynomial protocols",
+        "Abraham and Dolev 2015",
+        title="values of a decision",
+    ),
+    less(
+        "join_s",
+        "s",
+        "time until all processes of a group know one that joins, or all know each other",
+        "Haeupler and Malkhi 2015",
+        title="join",
+    ),
+    less("join_rounds", "rounds", "rounds until then", "Haeupler and Malkhi 2015"),
+    less(
+        "join_messages",
+        "messages",
+        "messages until then",
+        "Haeupler and Malkhi 2015",
+        title="messages of a join",
+    ),
+    less(
+        "join_busiest",
+        "messages",
+        "most messages that a process sends or answers in a round",
+        "Haeupler and Malkhi 2015",
+        title="messages of the busiest process",
+    ),
+    less("missed", "processes", "processes that gossip never reaches, in the mean"),
     less(
         "messages_per_s",
         "messages/s",
@@ -145,7 +186,7 @@ def say_timeouts(problem: Membership, item: ServicePlan) -> str:
     """Return the false alarms of the timeout, and those of a shorter one."""
     placement = item.placement
     watchers = watchers_of(problem, placement)
-    if not watchers:
+    if not watchers or placement.kind in (SWIM, NODE):
         return ""
     shorter = max(placement.timeout_s - placement.interval_s, placement.interval_s)
     timeouts = np.array([placement.timeout_s, shorter])
@@ -182,6 +223,7 @@ HEADLINE: Final = Headline(
 )
 LIMITS: Final = {
     "hosts": "sites with more members than hosts",
+    "joins": "groups with more joins than seeds can serve",
     "quorums": "services whose quorums may not meet",
     "one_leader": "services with two leaders",
     "commit": "services with late decisions",
@@ -199,7 +241,8 @@ def measure(
     previous: MembershipPlan | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
-    return measure_services(problem, read_plan(problem, plan)) | fence_metrics(problem, plan)
+    items = read_plan(problem, plan)
+    return measure_services(problem, items) | fence_metrics(problem, plan) | join_metrics(problem, plan)
 
 
 def measure_services(problem: Membership, items: Sequence[ServicePlan]) -> dict[str, float | None]:
@@ -209,7 +252,7 @@ def measure_services(problem: Membership, items: Sequence[ServicePlan]) -> dict[
     cost = price + sum(
         item.service.down_cost_per_s * item_down.total for item, item_down in zip(items, down, strict=True)
     )
-    messages = [watch_messages(item.service, item.placement) for item in items]
+    messages = [watch_messages(problem, item.service, item.placement) for item in items]
     sent = sum(
         rate * problem.watcher(item.placement.kind).bytes for rate, item in zip(messages, items, strict=True)
     )
@@ -224,17 +267,33 @@ def measure_services(problem: Membership, items: Sequence[ServicePlan]) -> dict[
         "unwatched": sum(item.placement.unwatched for item in items),
         "messages_per_s": sum(messages),
         "bytes_per_s": sent,
+        **_decision_metrics(items),
         **dict.fromkeys(("rules_most", "cut_beside", "fence_ms", "excluded_switches", "no_epoch_share")),
+        **dict.fromkeys(JOINS),
+    }
+
+
+def _decision_metrics(items: Sequence[ServicePlan]) -> Mapping[str, float | None]:
+    """Return the messages and values of a decision: to a quorum and back, or in rounds to all."""
+    messages, values = [], []
+    for item in items:
+        placement, others = item.placement, item.placement.size - 1
+        is_agreement = placement.rule in AGREEMENT_RULES
+        messages.append(placement.rounds * placement.size * others if is_agreement else 2 * others)
+        values.append(
+            values_sent(placement.rule, placement.size, placement.rounds) if is_agreement else 1.0
+        )
+    known = [value for value in values if value is not None]
+    return {
+        "decision_messages": float(sum(messages)),
+        "decision_values": max(known) if len(known) == len(values) else None,
     }
 
 
 def _downtime_metrics(
     problem: Membership, items: Sequence[ServicePlan], down: Sequence[Downtime]
 ) -> Mapping[str, float | None]:
-    detect = [
-        detection_s(item.placement.interval_s, item.placement.timeout_s) + report_s(problem, item.placement)
-        for item in items
-    ]
+    detect = [detection_of(problem, item.placement) for item in items]
     return {
         "down_s_per_month": float(np.mean([item_down.total for item_down in down])),
         "two_leaders_s": PER_YEAR * sum(item_down.two_leaders for item_down in down),

@@ -21,14 +21,25 @@ from planner_models.membership.problem.schema import (
     MEMBER,
     NAME_BITS,
     ROLES,
+    ROUND,
     WATCHER_KINDS,
 )
 
 MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE = "majority", "managers", "kill", "reaction"
-FENCE_RULE: Final = "fence"
-RULES: Final = (MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE, FENCE_RULE)
+FENCE_RULE, EVICT_RULE = "fence", "evict"
+AGREEMENT_RULES: Final = ("psl", "bgp", "gm", "early")
+"""Byzantine agreement in rounds, in which nobody leads: PSL80, BGP92, GM98, and Abraham and Dolev 2015."""
+RULES: Final = (MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE, FENCE_RULE, EVICT_RULE, *AGREEMENT_RULES)
 """Who may lead: whom a quorum elects; whom a majority of managers reports as last; the same after the other
-hosts are stopped; whoever suspects the leader; and whom managers report after the others are fenced."""
+hosts are stopped; whoever suspects the leader; whom managers report after the others are fenced; whom managers
+start elsewhere some time after they lost sight of the leader; and nobody, where members agree in rounds."""
+QUORUM_RULES: Final = (MAJORITY_RULE, *AGREEMENT_RULES)
+"""Rules by which a quorum of members must be up."""
+RULES_WITHOUT_MANAGERS: Final = (*QUORUM_RULES, REACTION_RULE)
+RULES_WITH_TWO_LEADERS: Final = (REACTION_RULE, EVICT_RULE)
+"""Rules by which the next leader may serve beside one that is cut off."""
+JOINS: Final = ("gossip", "rendezvous", "clusters", "name_dropper", "flooding")
+"""How processes of a group find each other: by news of joins, or all at once from whom they know."""
 SERVICE: Final = label("name of the service")
 
 MEMBERS: Final = Table(
@@ -60,9 +71,16 @@ WATCH: Final = Table(
     about="failure detection of a service",
     columns={
         "service": SERVICE,
-        "kind": choice("kind of the detector", WATCHER_KINDS),
+        "kind": choice("kind of the detector; round: members agree in rounds", (*WATCHER_KINDS, ROUND)),
         "interval_ms": number("time between two messages, ms", more_than=0, at_most=MAX_MS),
         "timeout_ms": number("silence after which a process is suspected, ms", more_than=0, at_most=MAX_MS),
+        "wait_ms": number(
+            "time from there until the next one is started, ms",
+            at_least=0,
+            at_most=MAX_MS,
+            optional=True,
+            default=0.0,
+        ),
     },
     key=("service",),
 )
@@ -114,7 +132,33 @@ NAMES: Final = Table(
     },
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (MEMBERS, PROTOCOL, WATCH, CHEAPER, SHED, FENCES, NAMES)
+SEEDS: Final = Table(
+    name="seeds",
+    about="seeds at a site, which processes of a group join at",
+    columns={
+        "site": label("site of the seeds"),
+        "count": number("seeds there", at_least=1, at_most=1e5, whole=True),
+    },
+    key=("site",),
+    may_be_empty=True,
+)
+SPREAD: Final = Table(
+    name="gossip",
+    about="how processes of a group find each other: one row",
+    columns={
+        "protocol": choice("how they do", JOINS),
+        "fan_out": number("others that one sends to in a round", at_least=1, at_most=1e7, whole=True),
+        "interval_ms": number("length of a round, ms", more_than=0, at_most=MAX_MS),
+        "retransmit": number("messages for each news, see the problem's table", at_least=1, at_most=1e4),
+        "rounds": number("rounds until all know all", at_least=1, at_most=1e7, whole=True),
+        "messages": number("messages until then", at_least=1, at_most=1e18),
+        "busiest": number(
+            "most messages that a process sends or answers in a round", at_least=1, at_most=1e18
+        ),
+    },
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (MEMBERS, PROTOCOL, WATCH, CHEAPER, SHED, FENCES, NAMES, SEEDS, SPREAD)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,6 +172,8 @@ class MembershipPlan:
     shed      service, targets; None: all are watched
     fences    switch, port, by, rules; None: no ports are fenced
     naming    bits_of_epoch, bits_of_app, bits_of_local, epochs_per_cut; None: names have no epochs
+    seeds     site, count; None: no group is planned
+    gossip    protocol, fan_out, interval_ms, retransmit, rounds, messages, busiest; None: the same
     """
 
     members: pd.DataFrame
@@ -137,6 +183,8 @@ class MembershipPlan:
     shed: pd.DataFrame | None = None
     fences: pd.DataFrame | None = None
     naming: pd.DataFrame | None = None
+    seeds: pd.DataFrame | None = None
+    gossip: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
@@ -156,6 +204,8 @@ class Placement:
     unwatched    processes that managers cannot follow
     fence_s      time until a fence stands, s
     unmade_cuts  share of cuts of larger sites that cannot be made because no epoch is free
+    wait_s       time from a suspicion until the next one is started, s
+    rounds       rounds of messages for a decision
     """
 
     members: Mapping[int, int]
@@ -169,6 +219,8 @@ class Placement:
     unwatched: float = 0.0
     fence_s: float = 0.0
     unmade_cuts: float = 0.0
+    wait_s: float = 0.0
+    rounds: int = 1
 
     @property
     def size(self) -> int:
@@ -185,8 +237,10 @@ def make_plan(
     members, protocol, watch, shed = [], [], [], []
     for service, placement in placements.items():
         members += [(service, *row) for row in _tabulate_members(problem, placement)]
-        protocol.append((service, placement.rule, placement.size, placement.quorum, 1, commit_ms[service]))
-        watch.append((service, placement.kind, placement.interval_s * 1e3, placement.timeout_s * 1e3))
+        rounds, commit = placement.rounds, commit_ms[service]
+        protocol.append((service, placement.rule, placement.size, placement.quorum, rounds, commit))
+        times_s = (placement.interval_s, placement.timeout_s, placement.wait_s)
+        watch.append((service, placement.kind, *(seconds * 1e3 for seconds in times_s)))
         if placement.unwatched > 0:
             shed.append((service, placement.unwatched))
     return MembershipPlan(

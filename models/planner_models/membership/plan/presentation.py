@@ -12,6 +12,7 @@ import pandas as pd
 from planner.contract.drawing import Curve, Drawing
 from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
+from planner.contract.units import MONTH_S
 from planner.formatting import amount, counted
 from planner.options import Options
 from planner_models.membership.plan.check import ServicePlan, read_plan
@@ -24,7 +25,7 @@ from planner_models.membership.plan.evaluation import (
 from planner_models.membership.plan.plan import MembershipPlan
 from planner_models.membership.problem.drawing import SITE, draw_sites
 from planner_models.membership.problem.problem import Membership
-from planner_models.membership.problem.schema import KINDS
+from planner_models.membership.problem.schema import KINDS, NODE, SWIM
 
 CAUSES: Final = ("no_quorum", "detection", "failover", "false_alarms")
 CAUSE_WORDS: Final = {
@@ -95,7 +96,7 @@ def draw_timeouts(problem: Membership, item: ServicePlan) -> Curve | None:
     """Return seconds down in a month against the timeout, by cause; None where nobody watches."""
     placement, service = item.placement, item.service
     watchers = watchers_of(problem, placement)
-    if not watchers:
+    if not watchers or placement.kind in (SWIM, NODE):
         return None
     timeouts = np.geomspace(placement.interval_s, max(10.0, 4 * placement.timeout_s), POINTS)
     alarms = monthly_alarms(problem, placement.leader, watchers, placement.interval_s, timeouts)
@@ -104,8 +105,8 @@ def draw_timeouts(problem: Membership, item: ServicePlan) -> Curve | None:
     frame = pd.DataFrame(
         {
             "timeout": timeouts * 1e3,
-            "detection": np.maximum(detect, 1e-6),
-            "false_alarms": np.maximum(alarms * service.failover_s, 1e-6),
+            "detection": np.clip(detect, 1e-6, MONTH_S),
+            "false_alarms": np.clip(alarms * service.failover_s, 1e-6, MONTH_S),
         }
     )
     return Curve(

@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Floats
+from planner.contract.units import MONTH_S
+from planner_models.membership.protocols.gossip import first_probe_periods
 
 POINTS: Final = 16
 """Quantiles of the delay of the last heartbeat that the mean is taken over."""
@@ -88,3 +90,55 @@ def shortest_lease_s(targets: float, capacity_per_s: float) -> float:
     if targets <= 0:
         return 0.0
     return 3 * targets / capacity_per_s if targets <= capacity_per_s else math.inf
+
+
+# --- SWIM ----------------------------------------------------------------------------------
+
+HELPERS: Final = 3
+"""Others that probe a member indirectly after a direct probe failed (memberlist: indirect checks)."""
+LARGE_GROUP: Final = 10_000
+"""Members beyond which the mean time until a first probe does not change by 0.01%."""
+
+
+def swim_suspicion_s(timeout_s: float, members: int) -> float:
+    """Return the time from a suspicion until a member is declared down, s.
+
+    memberlist's shortest one, which others that suspect it too bring about: x max(1, log10 n).
+
+    timeout_s  in groups of up to 10
+    """
+    return timeout_s * max(1.0, math.log10(max(members, 1)))
+
+
+def swim_detection_s(interval_s: float, suspicion_s: float, members: int) -> float:
+    """Return the mean time from a failure until a member is declared down, s.
+
+    The first probe comes, it fails at the end of its period, and nobody refutes the suspicion.
+    """
+    return interval_s * (first_probe_periods(min(max(members, 2), LARGE_GROUP)) + 1) + suspicion_s
+
+
+def swim_paused_alarms(pauses: Sequence[tuple[float, float]], interval_s: float, suspicion_s: float) -> float:
+    """Return the times in a month that a paused member is declared down though it comes back.
+
+    P(pause > X + interval + suspicion) for the time X until the first probe, which is exponential with the
+    mean of an interval: each of many others probes it at a random time.
+    """
+    return sum(
+        per_month * math.exp(-(interval_s + suspicion_s) / mean_s) * mean_s / (mean_s + interval_s)
+        for per_month, mean_s in pauses
+        if mean_s > 0
+    )
+
+
+def swim_lost_alarms(loss: float, interval_s: float, suspicion_s: float, messages: float) -> float:
+    """Return the times in a month that a live member is declared down because messages were lost.
+
+    A probe a period fails where its ping or ack is lost, and those of each helper. The suspicion is refuted
+    as soon as one of the messages about it reaches the member: gossip, and a probe a period.
+
+    messages  of gossip about a suspicion that are sent to the member, in the mean
+    """
+    fails = (1 - (1 - loss) ** 2) * (1 - (1 - loss) ** 4) ** HELPERS
+    unrefuted = math.exp(-(1 - loss) * (messages + suspicion_s / interval_s))
+    return MONTH_S / interval_s * fails * unrefuted

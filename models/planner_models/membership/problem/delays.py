@@ -49,7 +49,8 @@ def find_delays(delays: pd.DataFrame | None, site_index: pd.Index, tree: SiteTre
     """Return the delays between all pairs of leaves.
 
     A pair has the row of the lowest sites that it is in and that the table names together, in either order.
-    Without a row, sites of one region are `LOCAL_RTT_MS` apart, and a site is as far from itself.
+    Without a row, sites of one region are `LOCAL_RTT_MS` apart, and a site is as far from itself. Sites
+    without a region above them are of one region where the table has no larger site.
     """
     count = len(tree.leaves)
     values = {name: np.full((count, count), np.nan) for name in ("rtt_ms", "p99_ms", "loss")}
@@ -64,7 +65,10 @@ def find_delays(delays: pd.DataFrame | None, site_index: pd.Index, tree: SiteTre
 
 
 def _fill_regions(values: dict[str, Floats], tree: SiteTree) -> None:
-    """Set the time between leaves of one region, or of one smaller site without a region above it."""
+    """Set the time between leaves of one region, or of one smaller site where others have a region."""
+    if (tree.kind < REGION).all():
+        values["rtt_ms"][:] = LOCAL_RTT_MS
+        return
     region = np.array(
         [max((site for site in tree.paths[leaf] if tree.kind[site] <= REGION), key=lambda s: tree.kind[s])
          if tree.kind[leaf] <= REGION else leaf for leaf in tree.leaves.tolist()],

@@ -172,6 +172,23 @@ def _small_options() -> dict[str, pd.DataFrame]:
             ],
             columns=["at_s", "site", "what"],
         ),
+        "gossip": pd.DataFrame(
+            [(4.0, 1.0, 3.0, 200.0, 4.0, 2.0, 50.0, 0.01, "")],
+            columns=[
+                "members",
+                "seeds",
+                "fan_out",
+                "interval_ms",
+                "retransmit",
+                "joins_per_s",
+                "syncs_per_s",
+                "loss",
+                "start",
+            ],
+        ),
+        "contacts": pd.DataFrame(
+            [("p", "q"), ("q", "r"), ("r", "s"), ("s", "p")], columns=["member", "knows"]
+        ),
         "naming": pd.DataFrame(
             [(3.0, 10.0, 3.0, 40.0, 2.0, 4.0, 1.0, 1.0)],
             columns=[

@@ -32,8 +32,11 @@ from planner_models.membership.problem.schema import (
     MAX_MEMBERS,
     NAME_BITS,
     NETWORK,
+    NODE,
     OPTIONAL_TABLES,
     PHI,
+    ROUND,
+    STARTS,
     SWIM,
     TABLES,
 )
@@ -62,9 +65,27 @@ USUAL: Final = {
     PHI: Watcher(kind=PHI, interval_s=1.0, timeout_s=8.0, capacity_per_s=None, bytes=100.0),
     SWIM: Watcher(kind=SWIM, interval_s=1.0, timeout_s=4.0, capacity_per_s=None, bytes=100.0),
     NETWORK: Watcher(kind=NETWORK, interval_s=0.01, timeout_s=1.0, capacity_per_s=None, bytes=610.0),
+    NODE: Watcher(kind=NODE, interval_s=10.0, timeout_s=50.0, capacity_per_s=None, bytes=500.0),
+    ROUND: Watcher(kind=ROUND, interval_s=1.0, timeout_s=1.0, capacity_per_s=None, bytes=100.0),
 }
-"""Defaults: etcd (100 and 1,000 ms), ZooKeeper (4 s, pings at a third of it), Akka, memberlist, and Albatross
-(heartbeats of a host to its switch every 10 ms, rules that end after 1 s)."""
+"""Defaults: etcd (100 and 1,000 ms), ZooKeeper (4 s, pings at a third of it), Akka, memberlist (probes every
+second, suspicion of 4 s in groups of up to 10), Albatross (heartbeats of a host to its switch every 10 ms,
+rules that end after 1 s), and Kubernetes (leases of nodes every 10 s, a grace of 50 s; 40 s before 1.32)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A group of processes that find each other and spread news; see the table `gossip`."""
+
+    members: int
+    seeds: int = 3
+    fan_out: int = 3
+    interval_s: float = 0.2
+    retransmit: int = 4
+    joins_per_s: float = 1.0
+    syncs_per_s: float = 100.0
+    loss: float = 0.0
+    start: str = STARTS[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +157,8 @@ class Membership:
     ports         switch, port, to, applications, epochs, ...: ports that fences are at; None: unknown
     events        at_s, site, what: recorded failures to replay; None: failures are drawn
     naming        bits_of_epoch, bits_of_app, bits_of_local, processes, ...: names of processes; None: unknown
+    gossip        members, seeds, fan_out, interval_ms, ...: a group that gossips; None: all that are watched
+    contacts      member, knows: whom processes of it know at first; None: as `gossip.start` says
 
     Below, S and L are the numbers of sites and of leaves, the sites without others in them.
 
@@ -152,6 +175,8 @@ class Membership:
     ports: pd.DataFrame | None = None
     naming: pd.DataFrame | None = None
     events: pd.DataFrame | None = None
+    gossip: pd.DataFrame | None = None
+    contacts: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
@@ -159,7 +184,7 @@ class Membership:
             faults += [*self._bad_tree(), *self._bad_names()]
         if not faults:
             faults += [*self._bad_rows(), *self._bad_services(), *self._missing_delays()]
-            faults += [*self._bad_ports(), *self._bad_naming(), *self._bad_events()]
+            faults += [*self._bad_ports(), *self._bad_naming(), *self._bad_events(), *self._bad_group()]
         if faults:
             raise InputError(*faults)
 
@@ -381,6 +406,30 @@ class Membership:
         role = rows.get("role", "member")
         return rows.assign(role=role)[["service", "site", "role", "count"]].reset_index(drop=True)
 
+    # --- groups ---------------------------------------------------------------------------
+
+    @cached_property
+    def group(self) -> Group:
+        """The group that gossips; without a table all processes that services watch, with usual settings.
+
+        source  memberlist: defaults (3 random others every 200 ms, 4 transmissions)
+        """
+        if self.gossip is None or not len(self.gossip):
+            watched = sum(max(item.targets or 0, item.size) for item in self.service_list)
+            return Group(members=max(watched, 2))
+        row = self.gossip.iloc[0]
+        return Group(
+            members=int(row["members"]),
+            seeds=int(row["seeds"]),
+            fan_out=int(row["fan_out"]),
+            interval_s=float(row["interval_ms"]) / 1e3,
+            retransmit=int(row["retransmit"]),
+            joins_per_s=float(row["joins_per_s"]),
+            syncs_per_s=float(row["syncs_per_s"]),
+            loss=float(row.get("loss", 0.0)),
+            start=str(row.get("start", "")) or STARTS[0],
+        )
+
     # --- fences ---------------------------------------------------------------------------
 
     @cached_property
@@ -574,6 +623,24 @@ class Membership:
             largest = float(self.ports[name].max()) if len(self.ports) else 0.0
             if largest > limit:
                 yield f"{where}: names have {limit} {name}, the table ports has a port with {largest:g}"
+
+    def _bad_group(self) -> Iterator[str]:
+        """Yield faults of the group: several rows, more seeds than members, contacts of other numbers."""
+        if self.gossip is None or not len(self.gossip):
+            return
+        group = self.group
+        where = row_name(self.gossip, "gossip", 0)
+        if len(self.gossip) > 1:
+            yield f"{file_name(self.gossip, 'gossip')}: has {len(self.gossip)} rows, must have one"
+        for name in ("seeds", "fan_out"):
+            if getattr(group, name) >= group.members:
+                yield (
+                    f"{where}: {name} is {getattr(group, name)}, must be less than the members, {group.members}"
+                )
+        if self.contacts is not None and len(self.contacts):
+            names = {*self.contacts["member"].astype(str), *self.contacts["knows"].astype(str)}
+            if len(names) != group.members:
+                yield f"{where}: members is {group.members}, the table contacts names {len(names)}"
 
     def _missing_delays(self) -> Iterator[str]:
         """Yield a fault for each pair of sites without a round-trip time."""

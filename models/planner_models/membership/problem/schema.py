@@ -13,7 +13,13 @@ ROLES: Final = (LEADER, MEMBER, MANAGER)
 MAJORITY, DEFINITIVE, BYZANTINE = "majority", "definitive", "byzantine"
 PROTOCOLS: Final = (MAJORITY, DEFINITIVE, BYZANTINE)
 HEARTBEAT, LEASE, PHI, SWIM, NETWORK = "heartbeat", "lease", "phi", "swim", "network"
-WATCHER_KINDS: Final = (HEARTBEAT, LEASE, PHI, SWIM, NETWORK)
+NODE: Final = "node"
+"""Leases of Kubernetes nodes."""
+WATCHER_KINDS: Final = (HEARTBEAT, LEASE, PHI, SWIM, NETWORK, NODE)
+ROUND: Final = "round"
+"""In plans only: members agree in rounds of a fixed length, and nobody watches a leader."""
+STARTS: Final = ("random", "grid", "ring")
+"""Whom members know before they discover each other: three random ones, or neighbours on a grid or ring."""
 HOST_PORT, SWITCH_PORT = "host", "switch"
 GRANULARITIES: Final = ("process", "application", "epoch")
 """What a rule of a fence stops, from the finest."""
@@ -338,7 +344,55 @@ EVENTS: Final = Table(
     },
     may_be_empty=True,
 )
-TABLES: Final = (SITES, DELAYS, SERVICES, SHARED_RISKS, PAUSES, WATCHERS, CURRENT, PORTS, NAMING, EVENTS)
+GOSSIP: Final = Table(
+    name="gossip",
+    other_names=("memberlist", "serf"),
+    about="a group of processes that find each other and spread news, such as agents of Consul: one row",
+    columns={
+        "members": number("processes of the group", at_least=2, at_most=1e7, whole=True),
+        "seeds": number("seeds that a process joins at", at_least=1, at_most=1e5, whole=True),
+        "fan_out": number(
+            "random others that a process sends news to in a round", at_least=1, at_most=1e4, whole=True
+        ),
+        "interval_ms": number("length of a round, ms", more_than=0, at_most=MAX_MS, least=1e-3),
+        "retransmit": number(
+            "messages of a process for each news are this x ceil(log10(members + 1))",
+            at_least=1,
+            at_most=1e4,
+            whole=True,
+        ),
+        "joins_per_s": number("processes that join in a second", at_least=0, at_most=1e7, least=1e-9),
+        "syncs_per_s": number("joins that a seed can serve in a second", more_than=0, at_most=1e7),
+        "loss": number(
+            "share of messages that are lost",
+            at_least=0,
+            at_most=0.999999,
+            optional=True,
+            default=0.0,
+            share=True,
+        ),
+        "start": choice(
+            "whom processes know before they discover each other; blank: random",
+            STARTS,
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    may_be_empty=True,
+)
+CONTACTS: Final = Table(
+    name="contacts",
+    about="an address that a process of the group knows before they discover each other",
+    columns={
+        "member": label("name of the process", other_names=("from",)),
+        "knows": label("name of the process that it knows", other_names=("to",)),
+    },
+    key=("member", "knows"),
+    may_be_empty=True,
+)
+TABLES: Final = (
+    SITES, DELAYS, SERVICES, SHARED_RISKS, PAUSES, WATCHERS, CURRENT, PORTS, NAMING, EVENTS, GOSSIP, CONTACTS,
+)  # fmt: skip
 OPTIONAL_TABLES: Final = (
     "shared_risks",
     "delays",
@@ -348,4 +402,6 @@ OPTIONAL_TABLES: Final = (
     "ports",
     "naming",
     "events",
+    "gossip",
+    "contacts",
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 import numpy as np
@@ -35,6 +35,26 @@ def rounds_gm(faulty: int, limit: int) -> int:
 def rounds_early(faulty: int, limit: int) -> int:
     """Return the rounds of BGP92 and of Theorem 1, which no protocol beats: min{f + 2, t + 1}."""
     return min(faulty + 2, limit + 1)
+
+
+ROUNDS: Final[Mapping[str, Callable[[int, int], int]]] = {
+    "psl": rounds_psl,
+    "bgp": rounds_early,
+    "gm": rounds_gm,
+    "early": rounds_early,
+}
+"""By protocol: (processes that lie, processes that may) -> rounds until all correct ones decide."""
+EXPONENTIAL: Final = ("psl", "bgp")
+"""Protocols that send a whole tree of values."""
+
+
+def values_sent(protocol: str, processes: int, rounds: int) -> float | None:
+    """Return the values that a process sends to each other one until it decides; None for no printed number.
+
+    Those of a whole tree of exponential information gathering; of polynomial protocols only the order is
+    known, O(n^7) at most (Abraham and Dolev 2015, Lemma 6).
+    """
+    return float(sum(level_sizes(processes, rounds))) if protocol in EXPONENTIAL else None
 
 
 def level_sizes(processes: int, depth: int) -> list[int]:

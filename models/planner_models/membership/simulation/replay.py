@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.membership.plan.plan import KILL_RULE, REACTION_RULE, Placement
+from planner.compiled import inner_without_allocation, kernel_without_allocation, run_small_in_python
+from planner_models.membership.plan.plan import KILL_RULE, RULES_WITH_TWO_LEADERS, Placement
 from planner_models.membership.simulation.outages import Outages
 
 Spans = tuple[Floats, Floats]
@@ -18,9 +19,12 @@ Spans = tuple[Floats, Floats]
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Times of a service: seconds from a failure to its suspicion, and from there until the next serves."""
+    """Times of a service: seconds from failures until members know, and from there until the next serves.
 
-    detect: Callable[[], float]
+    detect  (I + 1,) of as many failures as there are outages, and one more
+    """
+
+    detect: Floats
     failover_s: float
 
 
@@ -72,6 +76,20 @@ def _join(start: Floats, end: Floats) -> Spans:
     return start[first], end[np.append(first[1:] - 1, len(end) - 1)]
 
 
+class Outline(NamedTuple):
+    """Outages of members as arrays of a kernel.
+
+    first       (N + 1,) first outage of each member, and their number
+    start, end  (I,) seconds, ascending within each member
+    is_cut      (I,) whether an outage cuts its member off
+    """
+
+    first: Ints
+    start: Floats
+    end: Floats
+    is_cut: Bools
+
+
 def follow_leaders(
     order: Sequence[int],
     leader: int,
@@ -85,48 +103,88 @@ def follow_leaders(
     order   members in the order in which they take over
     leader  number of the first leader
     """
-    starts = [down.start[down.owner == member].tolist() for member in range(len(order))]
-    ends = [down.end[down.owner == member].tolist() for member in range(len(order))]
-    is_cut = [set(cut.start[cut.owner == member].tolist()) for member in range(len(order))]
-    failovers: list[tuple[float, float]] = []
-    both: list[tuple[float, float]] = []
-    now = 0.0
+    outline = Outline(
+        first=np.searchsorted(down.owner, np.arange(len(order) + 1)).astype(np.int64),
+        start=down.start,
+        end=down.end,
+        is_cut=_matches_cuts(down, cut),
+    )
+    rows = np.full((len(down), 2), -1.0)
+    both = np.full((len(down), 2), -1.0)
+    may_stay = placement.rule in RULES_WITH_TWO_LEADERS
+    counts = np.array([leader, 0, 0], dtype=np.int64)
+    _follow(
+        np.array(order, dtype=np.int64), outline, timing.detect, timing.failover_s, counts, rows, both
+    )
+    failovers, both = rows[: counts[1]], both[: counts[2]] if may_stay else both[:0]
+    return (failovers[:, 0], failovers[:, 1]), (both[:, 0], both[:, 1])
+
+
+def _matches_cuts(down: Outages, cut: Outages) -> Bools:
+    """Return whether each outage begins with one that cuts its member off, (I,)."""
+    pairs = set(zip(cut.owner.tolist(), cut.start.tolist(), strict=True))
+    rows = zip(down.owner.tolist(), down.start.tolist(), strict=True)
+    return np.array([row in pairs for row in rows], dtype=bool)
+
+
+@run_small_in_python(max_elements=20_000, max_s=0.3)
+@kernel_without_allocation
+def _follow(
+    order: Ints,
+    outages: Outline,
+    detect_s: Floats,
+    failover_s: float,
+    counts: Ints,
+    failovers: Floats,
+    both: Floats,
+) -> None:
+    """Follow the leaders of a run; see `follow_leaders`.
+
+    detect_s  (I + 1,) seconds from each failure of a leader until members know
+    counts    (3,) the first leader; then the numbers of rows that `failovers` and `both` get
+    """
+    leader, now, step = counts[0], 0.0, 0
     while True:
-        row = _current_outage(starts[leader], ends[leader], now)
-        if row >= len(starts[leader]):
-            return as_spans(failovers), as_spans(both)
-        failed, repaired = max(starts[leader][row], now), ends[leader][row]
-        suspected = failed + timing.detect()
-        if suspected >= repaired:
-            failovers.append((failed, repaired))
-            now = repaired
-            continue
-        following = _next_leader(order, suspected, starts, ends)
-        if following is None:
-            now = max(suspected, repaired)
-            continue
-        until = suspected + timing.failover_s
-        failovers.append((failed, min(until, repaired)))
-        if placement.rule == REACTION_RULE and starts[leader][row] in is_cut[leader] and repaired > until:
-            both.append((until, repaired))
-        leader, now = following, until
+        last = outages.first[leader + 1]
+        row = _outage_at(outages, leader, now)
+        if row >= last:
+            return
+        failed, repaired = max(outages.start[row], now), outages.end[row]
+        suspected = failed + detect_s[step]
+        step += 1
+        following = -1
+        if suspected < repaired:
+            for member in order:
+                other = _outage_at(outages, member, suspected)
+                if other >= outages.first[member + 1] or outages.start[other] > suspected:
+                    following = member
+                    break
+            if following < 0:
+                now = repaired
+                continue
+        until = suspected + failover_s if following >= 0 else repaired
+        failovers[counts[1], 0] = failed
+        failovers[counts[1], 1] = min(until, repaired)
+        counts[1] += 1
+        if following >= 0 and outages.is_cut[row] and repaired > until:
+            both[counts[2], 0] = until
+            both[counts[2], 1] = repaired
+            counts[2] += 1
+        leader = following if following >= 0 else leader
+        now = until
 
 
-def _current_outage(starts: Sequence[float], ends: Sequence[float], now: float) -> int:
-    """Return the outage that lasts at a time, or else the next one; their number for none."""
-    row = bisect_right(starts, now)
-    return row - 1 if row > 0 and ends[row - 1] > now else row
-
-
-def _next_leader(
-    order: Sequence[int], now: float, starts: Sequence[Sequence[float]], ends: Sequence[Sequence[float]]
-) -> int | None:
-    """Return the first member in an order that is up; None where none is."""
-    for member in order:
-        row = bisect_right(starts[member], now)
-        if row == 0 or ends[member][row - 1] <= now:
-            return member
-    return None
+@inner_without_allocation
+def _outage_at(outages: Outline, member: int, now: float) -> int:
+    """Return the outage of a member that lasts at a time, or else its next one; one past its last for none."""
+    low, high = outages.first[member], outages.first[member + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if outages.end[middle] > now:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def as_spans(intervals: Sequence[tuple[float, float]]) -> Spans:

@@ -21,15 +21,23 @@ from planner.options import Options
 from planner_models.membership.plan.check import ServicePlan, read_plan
 from planner_models.membership.plan.evaluation import (
     commit_time_ms,
+    count_false_alarms,
     evaluate,
-    monthly_alarms,
     report_s,
     served_states,
     watchers_of,
 )
-from planner_models.membership.plan.plan import MAJORITY_RULE, REACTION_RULE, MembershipPlan, Placement
+from planner_models.membership.plan.plan import (
+    AGREEMENT_RULES,
+    EVICT_RULE,
+    REACTION_RULE,
+    RULES_WITHOUT_MANAGERS,
+    MembershipPlan,
+    Placement,
+)
 from planner_models.membership.plan.watching import false_alarm_rates, paused_alarms
 from planner_models.membership.problem.problem import Membership
+from planner_models.membership.problem.schema import SWIM
 from planner_models.membership.simulation.heartbeats import Beats, count_alarms
 from planner_models.membership.simulation.outages import (
     Outages,
@@ -161,7 +169,7 @@ def run_services(
 
 def _roles(placement: Placement) -> tuple[Mapping[int, int], Mapping[int, int]]:
     """Return members, and managers where the rule asks them."""
-    asks = placement.rule not in (MAJORITY_RULE, REACTION_RULE)
+    asks = placement.rule not in RULES_WITHOUT_MANAGERS
     return placement.members, placement.managers if asks else {}
 
 
@@ -191,16 +199,13 @@ def _run_service(
     }
     order = sorted(range(len(leaves)), key=lambda member: (times[int(leaves[member])], member))
     leader = int(np.flatnonzero(leaves == placement.leader)[0])
-    reported = report_s(problem, placement)
-
-    def detect() -> float:
-        phase = float(rng.random()) * placement.interval_s
-        return max(placement.timeout_s - phase, 0.0) + reported
-
-    timing = Timing(detect=detect, failover_s=item.service.failover_s)
+    timing = Timing(
+        detect=_draw_detection(problem, placement, len(down) + 1, rng), failover_s=item.service.failover_s
+    )
     none = as_spans([])
+    has_leader = len(leaves) > 1 and placement.rule not in AGREEMENT_RULES
     failovers, both = (
-        follow_leaders(order, leader, down, cut, timing, placement) if len(leaves) > 1 else (none, none)
+        follow_leaders(order, leader, down, cut, timing, placement) if has_leader else (none, none)
     )
     alarms = _false_alarms(problem, item, horizon_s, rng)
     if placement.rule == REACTION_RULE:
@@ -210,9 +215,16 @@ def _run_service(
     )
 
 
-def _total_s(spans: Spans) -> float:
-    """Return the seconds of intervals, those that overlap several times."""
-    return float((spans[1] - spans[0]).sum())
+def _draw_detection(
+    problem: Membership, placement: Placement, count: int, rng: np.random.Generator
+) -> Floats:
+    """Return the times from failures of leaders until members know, s, each at a phase of its own."""
+    phase = rng.random(count) * placement.interval_s
+    if placement.kind == SWIM:
+        first = rng.exponential(placement.interval_s, count)
+        return np.asarray(first + placement.interval_s + placement.timeout_s)
+    known = np.maximum(placement.timeout_s - phase, 0.0)
+    return np.asarray(known + placement.wait_s + report_s(problem, placement))
 
 
 def _false_alarms(
@@ -223,20 +235,49 @@ def _false_alarms(
     watchers = watchers_of(problem, placement)
     if not watchers:
         return as_spans([])
-    timeout = np.array([placement.timeout_s])
-    alarms = monthly_alarms(problem, placement.leader, watchers, placement.interval_s, timeout)
-    pauses = problem.site_pauses[placement.leader]
-    by_loss = float((alarms - paused_alarms(pauses, placement.interval_s, timeout))[0])
+    by_loss = count_false_alarms(problem, item.service, placement).by_loss
     starts = rng.uniform(0.0, horizon_s, rng.poisson(max(by_loss, 0.0) * horizon_s / MONTH_S))
+    lasts = np.full(len(starts), failover_s)
+    if placement.rule == EVICT_RULE:
+        lasts[:] = min(placement.interval_s / 2, placement.wait_s + failover_s)
     if problem.events is None:
-        for per_month, mean_s in pauses:
-            count = rng.poisson(per_month * horizon_s / MONTH_S)
-            length = rng.exponential(mean_s, count) + rng.random(count) * placement.interval_s
-            late = rng.uniform(0.0, horizon_s, int((length > placement.timeout_s).sum()))
-            starts = np.concatenate([starts, late])
+        more, last = _draw_pauses(problem, item, watchers, horizon_s, rng)
+        starts, lasts = np.concatenate([starts, more]), np.concatenate([lasts, last])
     else:
-        starts = np.concatenate([starts, _recorded_alarms(problem, placement, horizon_s, rng)])
-    return starts, np.minimum(starts + failover_s, horizon_s)
+        recorded = _recorded_alarms(problem, placement, horizon_s, rng)
+        starts = np.concatenate([starts, recorded])
+        lasts = np.concatenate([lasts, np.full(len(recorded), failover_s)])
+    return starts, np.minimum(starts + lasts, horizon_s)
+
+
+def _draw_pauses(
+    problem: Membership,
+    item: ServicePlan,
+    watchers: Mapping[int, int],
+    horizon_s: float,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Return the starts of pauses that outlast detection, and the seconds without service of each.
+
+    Where managers start the next member after a wait, the leader is without traffic until its heartbeats
+    come back, or until the next one serves; pauses of the manager count too.
+    """
+    placement, failover_s = item.placement, item.service.failover_s
+    is_evicted = placement.rule == EVICT_RULE
+    sites = [placement.leader, *(watchers if is_evicted else ())]
+    starts, lasts = [np.zeros(0)], [np.zeros(0)]
+    for per_month, mean_s in (pause for site in sites for pause in problem.site_pauses[site]):
+        count = rng.poisson(per_month * horizon_s / MONTH_S)
+        length = rng.exponential(mean_s, count)
+        if placement.kind == SWIM:
+            beyond = length - rng.exponential(placement.interval_s, count) - placement.interval_s
+        else:
+            beyond = length + rng.random(count) * placement.interval_s
+        beyond = beyond[beyond > placement.timeout_s] - placement.timeout_s
+        starts.append(rng.uniform(0.0, horizon_s, len(beyond)))
+        longest_s = placement.wait_s + failover_s
+        lasts.append(np.minimum(beyond, longest_s) if is_evicted else np.full(len(beyond), failover_s))
+    return np.concatenate(starts), np.concatenate(lasts)
 
 
 def _recorded_alarms(
@@ -271,7 +312,7 @@ def tabulate_services(problem: Membership, runs: Sequence[ServiceRun], horizon_s
                 float(len(run.failovers[0])),
                 float(len(run.alarms[0])),
                 closed.alarms * months,
-                _total_s(run.both) / months,
+                union_s(run.both) / months,
                 closed.two_leaders,
             )
         )
@@ -354,7 +395,7 @@ def summarize(problem: Membership, runs: Sequence[ServiceRun], horizon_s: float)
         "down_s_per_month": float(np.mean([run.down_s for run in runs])) / months,
         "closed_form_s": float(np.mean(closed)),
         "no_quorum_s": float(np.mean([union_s(run.unserved) for run in runs])) / months,
-        "two_leaders_s": sum(_total_s(run.both) for run in runs) / years,
+        "two_leaders_s": sum(union_s(run.both) for run in runs) / years,
         "false_alarms": sum(len(run.alarms[0]) for run in runs) / (horizon_s / DAY_S),
         "failovers": sum(len(run.failovers[0]) for run in runs) / years,
         "outages": float(sum(run.outages for run in runs)),
