@@ -33,7 +33,9 @@ Liars = Annotated[
 ]
 ApartBy = Annotated[
     Apart,
-    Field(description="kind of sites of which each has one member at most; automatic: the largest that has room"),
+    Field(
+        description="kind of sites of which each has one member at most; automatic: the largest that has room"
+    ),
 ]
 
 
@@ -152,7 +154,7 @@ class AgreementSearch:
         return KINDS[0]
 
     def _by_site(self, kind: str) -> dict[int, list[int]]:
-        """Return the leaves that may have members, by the site of a kind; a host of a row is one of its own."""
+        """Return the leaves that may have members, by the site of a kind; each host is one by itself."""
         tree, problem = self.problem.tree, self.problem
         by_site: dict[int, list[int]] = {}
         for leaf in problem.leaves.tolist():

@@ -55,9 +55,7 @@ def decide(
             placements[service.name] = result
     if reasons:
         return Decision(plan=None, proof=infeasible(*reasons))
-    return conclude(
-        problem, placements, feasible(), guarantees=guarantees, extras=extras, options=options
-    )
+    return conclude(problem, placements, feasible(), guarantees=guarantees, extras=extras, options=options)
 
 
 def conclude(

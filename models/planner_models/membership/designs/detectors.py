@@ -1,4 +1,4 @@
-"""Failure detectors of groups: SWIM, whose members declare each other down, and Kubernetes' leases of nodes."""
+"""Failure detectors of groups: SWIM, by whose members others are declared down, and Kubernetes' nodes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def plan_kubernetes_nodes(
     *,
     eviction_s: Annotated[
         float,
-        Field(ge=0, le=86_400, description="time for which pods of a node that is not ready are tolerated, s"),
+        Field(
+            ge=0, le=86_400, description="time for which pods of a node that is not ready are tolerated, s"
+        ),
     ] = 300.0,
     options: Options = Options(),
 ) -> Decision[MembershipPlan]:

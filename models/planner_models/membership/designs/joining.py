@@ -96,9 +96,7 @@ def plan_rendezvous(
         messages=2.0 * (group.members - 1),
         busiest=float(width + 1),
     )
-    return decide(
-        problem, raft.place, guarantees=SAFE, extras=make_extras(problem, joining), options=options
-    )
+    return decide(problem, raft.place, guarantees=SAFE, extras=make_extras(problem, joining), options=options)
 
 
 def _plan(
@@ -114,8 +112,8 @@ def _plan(
         return Decision(
             plan=None,
             proof=infeasible(
-                f"gossip: the group has {group.members:,} processes; {protocol.replace('_', ' ')} is simulated "
-                f"for at most {MAX_SIMULATED:,}"
+                f"gossip: the group has {group.members:,} processes; {protocol.replace('_', ' ')} is "
+                f"simulated for at most {MAX_SIMULATED:,}"
             ),
         )
     try:
@@ -129,9 +127,7 @@ def _plan(
         messages=float(max(sum(result.messages), 1)),
         busiest=float(max(result.busiest, 1)),
     )
-    return decide(
-        problem, raft.place, guarantees=SAFE, extras=make_extras(problem, joining), options=options
-    )
+    return decide(problem, raft.place, guarantees=SAFE, extras=make_extras(problem, joining), options=options)
 
 
 def first_contacts(problem: Membership, rng: np.random.Generator) -> Bools:
@@ -150,11 +146,10 @@ def first_contacts(problem: Membership, rng: np.random.Generator) -> Bools:
 
 
 def make_extras(problem: Membership, joining: Joining) -> Extras:
-    """Return the tables of a group: its seeds over the zones of a region, and how processes find each other."""
+    """Return the tables of a group: its seeds over the zones of a region, and how its processes meet."""
     group = problem.group
     counts = spread(problem, group.seeds) or {int(problem.leaves[0]): group.seeds}
     missing = group.seeds - sum(counts.values())
     first = min(counts)
     counts[first] += max(missing, 0)  # further seeds beside the first, on hosts of other processes
     return Extras(seeds=tabulate_seeds(problem, counts), gossip=tabulate_joining(group, joining))
-

@@ -158,7 +158,9 @@ def check(problem: Membership, plan: MembershipPlan) -> Violations:
                     limit, where=[item.service.name], amount=[amount], allowed=allowed, unit=unit
                 )
         violations += _check_hosts(problem, item)
-    return violations + check_fences(problem, plan) + check_naming(problem, plan) + check_joining(problem, plan)
+    return (
+        violations + check_fences(problem, plan) + check_naming(problem, plan) + check_joining(problem, plan)
+    )
 
 
 Amounts = list[tuple[str, float, float, str]]

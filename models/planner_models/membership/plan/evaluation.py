@@ -183,9 +183,7 @@ def count_false_alarms(problem: Membership, service: Service, placement: Placeme
         by_pauses = swim_paused_alarms(pauses, interval_s, timeout_s)
         loss = mean_loss(problem, placement)
         by_loss = swim_lost_alarms(loss, interval_s, timeout_s, suspicion_messages(problem))
-        return Alarms(
-            by_loss=by_loss, by_pauses=by_pauses, down_s=(by_loss + by_pauses) * service.failover_s
-        )
+        return Alarms(by_loss=by_loss, by_pauses=by_pauses, down_s=(by_loss + by_pauses) * service.failover_s)
     timeout = np.array([timeout_s])
     every = float(monthly_alarms(problem, placement.leader, watchers, interval_s, timeout)[0])
     own = float(paused_alarms(pauses, interval_s, timeout)[0])

@@ -32,9 +32,7 @@ class Joining:
 
 def as_gossip(group: Group) -> Gossip:
     """Return the gossip of a group."""
-    return Gossip(
-        members=group.members, fan_out=group.fan_out, retransmit=group.retransmit, loss=group.loss
-    )
+    return Gossip(members=group.members, fan_out=group.fan_out, retransmit=group.retransmit, loss=group.loss)
 
 
 def tabulate_seeds(problem: Membership, counts: Mapping[int, int]) -> pd.DataFrame:

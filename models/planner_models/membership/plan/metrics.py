@@ -17,6 +17,7 @@ from planner_models.membership.plan.evaluation import (
     detection_of,
     evaluate,
     monthly_alarms,
+    round_ms,
     watch_messages,
     watchers_of,
 )
@@ -26,7 +27,7 @@ from planner_models.membership.plan.joining import join_metrics
 from planner_models.membership.plan.plan import AGREEMENT_RULES, MembershipPlan, Placement
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import NODE, SWIM
-from planner_models.membership.protocols.agreement import values_sent
+from planner_models.membership.protocols.agreement import ROUNDS, values_sent
 
 SOURCE: Final = "Leners et al. 2015"
 METRICS: Final = (
@@ -140,6 +141,7 @@ HEADLINE_TABLE: Final = (
     "false_alarms",
     "detect_s",
     "commit_ms",
+    "join_s",
     "price",
     "members",
     "unwatched",
@@ -153,9 +155,11 @@ def say_details(problem: Membership, plan: MembershipPlan) -> list[str]:
         return []
     item = items[0]
     sentences = [f"{say_places(problem, item.placement)}{say_cheaper(plan)}"]
-    alarms = say_timeouts(problem, item)
-    if alarms:
-        sentences.append(alarms)
+    sentences += [
+        text
+        for text in (say_timeouts(problem, item), say_rounds(problem, item), say_joins(problem, plan))
+        if text
+    ]
     both = evaluate(problem, item.service, item.placement).two_leaders
     if both == 0:
         sentences.append("Two leaders: never")
@@ -180,6 +184,29 @@ def say_cheaper(plan: MembershipPlan) -> str:
     if plan.cheaper is None or not len(plan.cheaper):
         return ""
     return f"; nothing cheaper is below {number(float(plan.cheaper['down_s'].min()))} s a month (proven)"
+
+
+def say_rounds(problem: Membership, item: ServicePlan) -> str:
+    """Return the rounds of a decision beside members that lie, and those of the worst case."""
+    placement, faults = item.placement, item.service.faults
+    if placement.rule not in AGREEMENT_RULES:
+        return ""
+    length = amount(round_ms(problem, placement.members), "ms")
+    words = f"A decision takes {counted(placement.rounds, 'rounds')} of {length}"
+    most = ROUNDS[placement.rule](faults, faults)
+    return (
+        f"{words}; {most} beside {counted(faults, 'members')} that lie" if most > placement.rounds else words
+    )
+
+
+def say_joins(problem: Membership, plan: MembershipPlan) -> str:
+    """Return the time until all processes of a group know one that joins, or each other."""
+    seconds = join_metrics(problem, plan)["join_s"]
+    return (
+        ""
+        if seconds is None
+        else f"All {problem.group.members:,} processes know a join after {number(seconds)} s"
+    )
 
 
 def say_timeouts(problem: Membership, item: ServicePlan) -> str:
@@ -280,9 +307,7 @@ def _decision_metrics(items: Sequence[ServicePlan]) -> Mapping[str, float | None
         placement, others = item.placement, item.placement.size - 1
         is_agreement = placement.rule in AGREEMENT_RULES
         messages.append(placement.rounds * placement.size * others if is_agreement else 2 * others)
-        values.append(
-            values_sent(placement.rule, placement.size, placement.rounds) if is_agreement else 1.0
-        )
+        values.append(values_sent(placement.rule, placement.size, placement.rounds) if is_agreement else 1.0)
     known = [value for value in values if value is not None]
     return {
         "decision_messages": float(sum(messages)),

@@ -29,9 +29,17 @@ MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE = "majority", "managers", 
 FENCE_RULE, EVICT_RULE = "fence", "evict"
 AGREEMENT_RULES: Final = ("psl", "bgp", "gm", "early")
 """Byzantine agreement in rounds, in which nobody leads: PSL80, BGP92, GM98, and Abraham and Dolev 2015."""
-RULES: Final = (MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE, FENCE_RULE, EVICT_RULE, *AGREEMENT_RULES)
+RULES: Final = (
+    MAJORITY_RULE,
+    MANAGER_RULE,
+    KILL_RULE,
+    REACTION_RULE,
+    FENCE_RULE,
+    EVICT_RULE,
+    *AGREEMENT_RULES,
+)
 """Who may lead: whom a quorum elects; whom a majority of managers reports as last; the same after the other
-hosts are stopped; whoever suspects the leader; whom managers report after the others are fenced; whom managers
+hosts are stopped; whoever suspects the leader; whom managers report after the others are fenced; whom they
 start elsewhere some time after they lost sight of the leader; and nobody, where members agree in rounds."""
 QUORUM_RULES: Final = (MAJORITY_RULE, *AGREEMENT_RULES)
 """Rules by which a quorum of members must be up."""

@@ -13,6 +13,7 @@ from planner_models.membership.problem.problem import Membership
 
 FAILURES: Final = {
     "host": (0.3, 1_800.0),
+    "rack": (0.1, 3_600.0),
     "zone": (0.2, 3_000.0),
     "region": (0.02, 14_400.0),
     "provider": (0.005, 6_000.0),
@@ -67,9 +68,17 @@ def regions(
     managers: Annotated[
         int, Field(ge=0, le=31, description="managers that decide who is up, for designs with reports")
     ] = 0,
+    services: Annotated[int, Field(ge=1, le=5_000, description="number of services, all alike")] = 1,
+    group: Annotated[
+        int | None,
+        Field(ge=5, le=10_000_000, description="processes of a group that gossips; default: no group"),
+    ] = None,
+    joins_per_s: Annotated[
+        float, Field(ge=0, le=1e6, description="processes that join the group in a second")
+    ] = 10.0,
     seed: Seed = 0,
 ) -> Membership:
-    """Build regions in random places of a square of 4,000 km, with zones and hosts, and one service."""
+    """Build regions in random places of a square of 4,000 km, with zones and hosts, and some services."""
     random = np.random.default_rng(seed)
     position = random.uniform(0.0, 4_000.0, (regions, 2))
     rows = [site_row(f"provider {number + 1}", "provider") for number in range(providers)]
@@ -94,7 +103,115 @@ def regions(
     service = service_row(faults=float(faults), managers=float(managers) or np.nan)
     if commit_ms is not None:
         service["most_commit_ms"] = commit_ms
-    return Membership(sites=pd.DataFrame(rows), delays=delays, services=pd.DataFrame([service]))
+    names = ["store"] if services == 1 else [f"store {number + 1}" for number in range(services)]
+    return Membership(
+        sites=pd.DataFrame(rows),
+        delays=delays,
+        services=pd.DataFrame([{**service, "service": name} for name in names]),
+        gossip=None
+        if group is None
+        else gossip_row(members=float(group), joins_per_s=joins_per_s, loss=loss),
+    )
+
+
+def gossip_row(**cells: object) -> pd.DataFrame:
+    """Return the table of a group with memberlist's defaults; 20 joins a second at each of three seeds."""
+    row: dict[str, object] = {
+        "members": 100.0,
+        "seeds": 3.0,
+        "fan_out": 3.0,
+        "interval_ms": 200.0,
+        "retransmit": 4.0,
+        "joins_per_s": 1.0,
+        "syncs_per_s": 20.0,
+    }
+    return pd.DataFrame([row | cells])
+
+
+def ternary_tree(
+    *,
+    hosts: Annotated[int, Field(ge=1, le=40, description="hosts of each of nine racks")] = 2,
+    applications: Annotated[int, Field(ge=1, le=100, description="applications at each host")] = 3,
+    rule_capacity: Annotated[int, Field(ge=1, le=100_000, description="rules of a switch")] = 1_500,
+) -> Membership:
+    """Build the complete ternary tree of 13 switches on which Albatross was measured: a root, three, nine."""
+    racks = [[f"rack {3 * pod + number + 1}" for number in range(3)] for pod in range(3)]
+    above = {f"pod {pod + 1}": [f"switch {pod + 1}"] for pod in range(3)}
+    roots = ["root"]
+    return _switched(racks, above, roots, (hosts, applications, rule_capacity))
+
+
+def fat_tree(
+    *,
+    k: Annotated[int, Field(ge=2, le=16, multiple_of=2, description="ports of each switch, even")] = 4,
+    applications: Annotated[int, Field(ge=1, le=100, description="applications at each host")] = 3,
+    rule_capacity: Annotated[int, Field(ge=1, le=100_000, description="rules of a switch")] = 1_500,
+) -> Membership:
+    """Build a fat tree: k pods of k/2 racks with k/2 hosts each, so that a cut of a rack takes k/2 ports."""
+    half = k // 2
+    racks = [[f"rack {pod * half + number + 1}" for number in range(half)] for pod in range(k)]
+    above = {f"pod {pod + 1}": [f"pod {pod + 1} switch {n + 1}" for n in range(half)] for pod in range(k)}
+    roots = [f"core {number + 1}" for number in range(half * half)]
+    return _switched(racks, above, roots, (half, applications, rule_capacity))
+
+
+def _switched(
+    racks: list[list[str]], above: dict[str, list[str]], roots: list[str], sizes: tuple[int, int, int]
+) -> Membership:
+    """Return racks below switches of pods, and these below roots, with fences at all ports down.
+
+    above  switches of each pod by its name; roots reach each pod
+    sizes  hosts of a rack, applications at a host, rules of a switch
+    """
+    hosts, applications, capacity = sizes
+    sites = [site_row("data center", "region")]
+    ports: list[tuple[object, ...]] = []
+    for (pod, switches), names in zip(above.items(), racks, strict=True):
+        sites.append(site_row(pod, "zone", "data center"))
+        for rack in names:
+            sites += [
+                site_row(rack, "rack", pod),
+                site_row(f"{rack} hosts", "host", rack, hosts=float(hosts)),
+            ]
+            ports += [_port(rack, f"host {n + 1}", "host", applications, 1, capacity) for n in range(hosts)]
+            inside = hosts * applications
+            ports += [_port(switch, rack, "switch", inside, 2, capacity) for switch in switches]
+        inside = len(names) * hosts * applications
+        ports += [_port(root, pod, "switch", inside, 3, capacity) for root in roots]
+    count = sum(len(names) for names in racks) * hosts * applications
+    per_cut = len(next(iter(above.values())))
+    naming = {
+        "bits_of_epoch": 3.0,
+        "bits_of_app": 10.0,
+        "bits_of_local": 3.0,
+        "processes": float(count),
+        "life_days": 1.0,
+        "partitions_per_month": 6.0,
+        "ports_per_cut": float(per_cut),
+        "retries": 0.0,
+    }
+    columns = ("switch", "port", "to", "applications", "epochs", "processes", "rule_capacity", "rule_ms")
+    return Membership(
+        sites=pd.DataFrame(sites),
+        services=pd.DataFrame([service_row(protocol="definitive", faults=1.0, managers=3.0)]),
+        ports=pd.DataFrame(ports, columns=list(columns)),
+        naming=pd.DataFrame([naming]),
+    )
+
+
+def _port(switch: str, port: str, to: str, processes: int, epochs: int, capacity: int) -> tuple[object, ...]:
+    """Return a row of `ports`: each process behind it is an application of its own, up to 1,024."""
+    applications = float(min(processes, 1_024))
+    return (
+        switch,
+        port,
+        to,
+        applications,
+        float(min(epochs, processes)),
+        float(processes),
+        float(capacity),
+        0.5,
+    )
 
 
 def small() -> Membership:
@@ -205,4 +322,9 @@ def _small_options() -> dict[str, pd.DataFrame]:
     }
 
 
-PRESETS: Final[dict[str, Callable[..., Membership]]] = {"regions": regions, "small": small}
+PRESETS: Final[dict[str, Callable[..., Membership]]] = {
+    "regions": regions,
+    "testbed": ternary_tree,
+    "fat_tree": fat_tree,
+    "small": small,
+}

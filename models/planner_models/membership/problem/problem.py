@@ -635,7 +635,8 @@ class Membership:
         for name in ("seeds", "fan_out"):
             if getattr(group, name) >= group.members:
                 yield (
-                    f"{where}: {name} is {getattr(group, name)}, must be less than the members, {group.members}"
+                    f"{where}: {name} is {getattr(group, name)}, must be less than the members, "
+                    f"{group.members}"
                 )
         if self.contacts is not None and len(self.contacts):
             names = {*self.contacts["member"].astype(str), *self.contacts["knows"].astype(str)}

@@ -1,8 +1,8 @@
 """Resource discovery by growing clusters (Haeupler and Malkhi 2015, Algorithms 1 to 5), process by process.
 
-Clusters merge at random (`initialize`), then discover neighbouring clusters, inflate lists that are too short,
-and merge into sampled centres until few are left, which learn of all others. A step between clusters takes
-three rounds: members push to their centre, the step itself, members pull from their centre.
+Clusters merge at random (`initialize`), then discover neighbouring clusters, inflate lists that are too
+short, and merge into sampled centres until few are left, which learn of all others. A step between clusters
+takes three rounds: members push to their centre, the step itself, members pull from their centre.
 
 The printed Algorithm 2 contradicts the text. Its line 4 lets clusters with several requests become joiners,
 the text joinees; line 9 awaits a joiner signal where line 5 sends joinee signals. The text is followed here,
@@ -105,7 +105,7 @@ class Clusters:
 def discover(
     edges: np.ndarray, rng: np.random.Generator, setting: Setting | None = None
 ) -> tuple[Discovery, bool]:
-    """Return the rounds and messages until all know all, and whether the last list was long enough as printed.
+    """Return the rounds and messages until all know all, and whether the last list was as long as printed.
 
     edges   (n, n) whether a process knows another one
     raises  ValueError for a graph that is not strongly connected
@@ -137,7 +137,7 @@ def next_size(size: float, epsilon: float, log_n: float) -> float:
 
     From log^2 n, where the proof begins, it does not grow with an epsilon of 1/2: s d / log n is s.
     """
-    return size * size ** (1 - epsilon) / log_n
+    return float(size * size ** (1 - epsilon) / log_n)
 
 
 def initialize(run: Clusters, reading: Reading) -> None:
@@ -196,10 +196,8 @@ def discover_neighbours(run: Clusters, size: float, repetitions: float) -> dict[
     return lists
 
 
-def inflate(
-    run: Clusters, lists: dict[int, set[int]], wanted: float, diameter: int
-) -> dict[int, set[int]]:
-    """Return longer lists (Algorithm 4): log D times clusters with short ones pull those of their neighbours."""
+def inflate(run: Clusters, lists: dict[int, set[int]], wanted: float, diameter: int) -> dict[int, set[int]]:
+    """Return longer lists (Algorithm 4): log D times clusters with short ones pull those of neighbours."""
     for _ in range(max(math.ceil(math.log2(max(diameter, 2))), 1)):
         lean = [centre for centre, known in lists.items() if len(known) < wanted]
         pulled = {

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 MAX_ROUNDS = 10_000
-CELLS = 100_000_000
-"""Bytes of sets that are united at once."""
+WORDS = 4_000_000
+"""Words of 64 bits of sets that are united at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,13 @@ class Discovery:
     rounds: int
     messages: tuple[int, ...]
     busiest: int = 0
+
+
+def pack_rows(is_in: np.ndarray) -> np.ndarray:
+    """Return rows of booleans as words of 64 bits, in the order of bytes of `numpy.packbits`."""
+    size = is_in.shape[1]
+    padded = np.pad(is_in, ((0, 0), (0, -size % 64)))
+    return np.packbits(padded, axis=1).view(np.uint64)
 
 
 def flood(edges: np.ndarray) -> Discovery:
@@ -70,8 +77,8 @@ def _grow_balls(near: list[np.ndarray]) -> list[np.ndarray]:
     lists = [np.append(others, member) for member, others in enumerate(near)]
     first = np.concatenate([[0], np.cumsum([len(others) for others in lists])])
     flat = np.concatenate(lists)
-    reached = np.packbits(np.eye(size, dtype=bool), axis=1)
-    rows = max(1, CELLS * size // (max(len(flat), 1) * reached.shape[1]))
+    reached = pack_rows(np.eye(size, dtype=bool))
+    rows = max(1, WORDS * size // (max(len(flat), 1) * reached.shape[1]))
     sizes: list[np.ndarray] = []
     while not sizes or (sizes[-1] < size - 1).any():
         parts = []
@@ -89,16 +96,16 @@ def name_dropper(edges: np.ndarray, rng: np.random.Generator) -> Discovery:
     known = edges.astype(bool) | np.eye(len(edges), dtype=bool)
     _require_connected(known)
     size = len(known)
-    bits = np.packbits(known, axis=1)
-    own = np.packbits(np.eye(size, dtype=bool), axis=1)
+    bits, own = pack_rows(known), pack_rows(np.eye(size, dtype=bool))
     messages: list[int] = []
     busiest = 0
     while (np.bitwise_count(bits).sum(axis=1, dtype=np.int64) < size).any():
-        senders, receivers = _select_contacts(bits & ~own, rng)
+        senders, receivers = _select_contacts((bits & ~own).view(np.uint8), rng)
         messages.append(len(senders))
-        heard = bits.copy()
-        np.bitwise_or.at(heard, receivers, bits[senders])
-        bits = heard
+        order = np.argsort(receivers, kind="stable")
+        hearers, first = np.unique(receivers[order], return_index=True)
+        heard = np.bitwise_or.reduceat(bits[senders[order]], first, axis=0)
+        bits[hearers] |= heard
         busiest = max(busiest, int(np.bincount(receivers, minlength=size).max()) + 1)
         if len(messages) > MAX_ROUNDS:
             raise ValueError(f"not complete after {MAX_ROUNDS:,} rounds")
@@ -110,7 +117,7 @@ def _select_contacts(bits: np.ndarray, rng: np.random.Generator) -> tuple[np.nda
 
     The byte that holds it is found among running counts, then the bit among eight.
     """
-    counts = np.cumsum(np.bitwise_count(bits), axis=1, dtype=np.int64)
+    counts = np.cumsum(np.bitwise_count(bits), axis=1, dtype=np.int32)
     rows = np.flatnonzero(counts[:, -1] > 0)
     target = rng.integers(counts[rows, -1])
     byte = (counts[rows] > target[:, None]).argmax(axis=1)
@@ -121,7 +128,7 @@ def _select_contacts(bits: np.ndarray, rng: np.random.Generator) -> tuple[np.nda
 
 
 def start_graph(members: int, start: str, rng: np.random.Generator) -> np.ndarray:
-    """Return whom each member knows at first, (n, n): three random others, or a grid's or a ring's neighbours.
+    """Return whom each member knows at first, (n, n): three random others, or neighbours on a grid or ring.
 
     A grid is as square as its number allows; a ring is one way.
     """

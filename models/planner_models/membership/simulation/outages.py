@@ -83,7 +83,7 @@ def join_outages(parts: Sequence[Outages], horizon_s: float) -> Outages:
     )
     if not len(owner):
         return Outages.none()
-    order = np.lexsort((start, owner))
+    order = np.argsort(owner + 1j * start, kind="stable")  # by owner, then start; merges sorted pieces
     owner, start, end = owner[order], start[order], end[order]
     shift = owner * (2.0 * horizon_s)
     latest = np.maximum.accumulate(end + shift) - shift

@@ -42,28 +42,29 @@ def unserved_intervals(
     served  (N + 1, G + 1) whether the service is up with so many live members and live managers
     """
     members, managers = served.shape[0] - 1, served.shape[1] - 1
-    time, change = _changes([*down, cut])
-    count = np.cumsum(change, axis=0)
-    is_up = served[members - count[:, 0], managers - count[:, 1]]
+    time, (away, silent, cut_off) = _count_down([*down, cut])
+    is_up = served[members - away, managers - silent]
     if placement.rule == KILL_RULE:
-        is_up = is_up & (count[:, 2] == 0)
+        is_up = is_up & (cut_off == 0)
     until = np.append(time[1:], horizon_s)
     rows = np.flatnonzero(~is_up & (until > time))
     return _join(time[rows], until[rows])
 
 
-def _changes(parts: Sequence[Outages]) -> tuple[Floats, Ints]:
-    """Return the times of changes, ascending, and the changes of the outages of each part, (E, parts)."""
-    times, changes = [np.zeros(1)], [np.zeros((1, len(parts)), dtype=np.int64)]
-    for column, outages in enumerate(parts):
-        for moment, step in ((outages.start, 1), (outages.end, -1)):
-            change = np.zeros((len(outages), len(parts)), dtype=np.int64)
-            change[:, column] = step
-            times.append(moment)
-            changes.append(change)
-    time, change = np.concatenate(times), np.concatenate(changes)
-    order = np.argsort(time, kind="stable")
-    return time[order], change[order]
+def _count_down(parts: Sequence[Outages]) -> tuple[Floats, list[Ints]]:
+    """Return the times of changes, ascending from 0, and the outages of each part that last from each on."""
+    moments = [np.sort(side) for outages in parts for side in (outages.start, outages.end)]
+    time = np.concatenate([np.zeros(1), *moments])
+    order = np.argsort(time, kind="stable")  # of sorted pieces, which it merges
+    steps = np.zeros(len(time), dtype=np.int64)
+    counts, first = [], 1
+    for outages in parts:
+        steps[:] = 0
+        steps[first : first + len(outages)] = 1
+        steps[first + len(outages) : first + 2 * len(outages)] = -1
+        counts.append(np.cumsum(steps[order]))
+        first += 2 * len(outages)
+    return time[order], counts
 
 
 def _join(start: Floats, end: Floats) -> Spans:
@@ -113,18 +114,18 @@ def follow_leaders(
     both = np.full((len(down), 2), -1.0)
     may_stay = placement.rule in RULES_WITH_TWO_LEADERS
     counts = np.array([leader, 0, 0], dtype=np.int64)
-    _follow(
-        np.array(order, dtype=np.int64), outline, timing.detect, timing.failover_s, counts, rows, both
-    )
+    _follow(np.array(order, dtype=np.int64), outline, timing.detect, timing.failover_s, counts, rows, both)
     failovers, both = rows[: counts[1]], both[: counts[2]] if may_stay else both[:0]
     return (failovers[:, 0], failovers[:, 1]), (both[:, 0], both[:, 1])
 
 
 def _matches_cuts(down: Outages, cut: Outages) -> Bools:
     """Return whether each outage begins with one that cuts its member off, (I,)."""
-    pairs = set(zip(cut.owner.tolist(), cut.start.tolist(), strict=True))
-    rows = zip(down.owner.tolist(), down.start.tolist(), strict=True)
-    return np.array([row in pairs for row in rows], dtype=bool)
+    if not len(cut):
+        return np.zeros(len(down), dtype=bool)
+    keys, starts = (part.owner + 1j * part.start for part in (down, cut))  # ordered by owner, then start
+    row = np.minimum(np.searchsorted(starts, keys), len(starts) - 1)
+    return np.asarray(starts[row] == keys)
 
 
 @run_small_in_python(max_elements=20_000, max_s=0.3)
@@ -176,8 +177,8 @@ def _follow(
 
 @inner_without_allocation
 def _outage_at(outages: Outline, member: int, now: float) -> int:
-    """Return the outage of a member that lasts at a time, or else its next one; one past its last for none."""
-    low, high = outages.first[member], outages.first[member + 1]
+    """Return the outage of a member that lasts at a time, or its next one; one past the last for none."""
+    low, high = int(outages.first[member]), int(outages.first[member + 1])
     while low < high:
         middle = (low + high) // 2
         if outages.end[middle] > now:

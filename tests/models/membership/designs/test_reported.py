@@ -7,13 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.contract.units import MONTH_S
 from planner.options import Options
 from planner_models.membership import SYSTEM, Membership, MembershipPlan, check, measure
-from planner_models.membership.designs import raft, reported
-from planner_models.membership.plan.evaluation import served_states
-from planner_models.membership.plan.plan import MANAGER_RULE
+from planner_models.membership.designs import DESIGNS, raft, reported
+from planner_models.membership.plan.check import read_plan
+from planner_models.membership.plan.evaluation import evaluate, served_states
+from planner_models.membership.plan.plan import MANAGER_RULE, Placement
 from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.generators import regions, small
+from planner_models.membership.problem.problem import Service
 
 
 def plan_of(problem: Membership, name: str) -> MembershipPlan:
@@ -86,3 +89,26 @@ def test_a_cut_blocks_where_hosts_must_be_stopped() -> None:
     assert blocked is not None
     assert reported_s is not None
     assert blocked > 3 * reported_s
+
+
+def test_no_service_is_down_for_more_than_a_month() -> None:
+    """100,000 failures of a leader, each with its detection, add up to more than a month has."""
+    problem = small()
+    often = replace(problem, sites=problem.sites.assign(fails_per_month=1e5, repair_s=30.0))
+    for design in DESIGNS:
+        plan = design.run(often).plan
+        if plan is None:
+            continue
+        metrics = measure(often, plan, None)
+        assert metrics["down_s_per_month"] <= MONTH_S * (1 + 1e-12), design.name
+        assert metrics["two_leaders_s"] <= MONTH_S * 365 / 30 * (1 + 1e-12), design.name
+        parts = evaluate(often, *plan_parts(often, plan))
+        assert parts.no_quorum + parts.detection + parts.failover + parts.false_alarms <= MONTH_S * (1 + 1e-9)
+        proof = design.run(often).proof
+        if proof.bound is not None and proof.metric == "down_s_per_month":
+            assert proof.bound <= metrics["down_s_per_month"] * (1 + 1e-9)
+
+
+def plan_parts(problem: Membership, plan: MembershipPlan) -> tuple[Service, Placement]:
+    item = read_plan(problem, plan)[0]
+    return item.service, item.placement

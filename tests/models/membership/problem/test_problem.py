@@ -11,7 +11,7 @@ import pytest
 from planner.errors import InputError
 from planner_models.membership import Membership
 from planner_models.membership.problem.adjustments import adjust
-from planner_models.membership.problem.generators import small
+from planner_models.membership.problem.generators import service_row, site_row, small
 
 
 def changed(table: str, row: int, **cells: Any) -> dict[str, pd.DataFrame]:
@@ -87,6 +87,19 @@ def test_delays_are_those_of_the_nearest_sites_that_have_a_row() -> None:
     rtt = problem.delay_matrix.rtt_ms
     assert rtt[numbers["east a"], numbers["east b"]] == 1.0
     assert rtt[numbers["west a"], numbers["east b"]] == rtt[numbers["east b"], numbers["west a"]] == 65.0
+
+
+def test_hosts_without_a_region_are_of_one() -> None:
+    rows = [site_row(name, "host", "") for name in ("h1", "h2", "h3")]
+    services = pd.DataFrame([service_row(faults=1.0)])
+    problem = Membership(sites=pd.DataFrame(rows), services=services)
+    assert (problem.delay_matrix.rtt_ms == 1.0).all()
+    measured = pd.DataFrame([("h1", "h2", 3.0)], columns=["from", "to", "rtt_ms"])
+    rtt = replace(problem, delays=measured).delay_matrix.rtt_ms
+    assert rtt[0, 1] == rtt[1, 0] == 3.0
+    assert rtt[0, 2] == 1.0
+    with pytest.raises(InputError, match="no rtt_ms between"):
+        Membership(sites=pd.DataFrame([*rows, site_row("far", "region", "")]), services=services)
 
 
 def test_services_tolerate_more_failures_with_more_members_and_managers() -> None:

@@ -128,6 +128,35 @@ def test_incidents_count_for_all_sites_of_their_kind(tmp_path: Path) -> None:
     assert rates["zone"].repair_s == 150.0
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2026-01-31T23:59:00Z,2026-02-01T00:00:40Z", "2026-02-01T00:00:00+00:00,2026-02-01 00:03:20Z"),
+        ("2026-01-31 23:59:00,2026-02-01 00:00:40", "2026-02-01 00:00:00,2026-02-01 00:03:20"),
+        ("31.01.2026 23:59:00,01.02.2026 00:00:40", "01.02.2026 00:00:00,01.02.2026 00:03:20"),
+        ("0,100", "60,260"),
+    ],
+)
+def test_incidents_have_dates_or_seconds(tmp_path: Path, first: str, second: str) -> None:
+    text = f"site,start,end\nz1,{first}\nz1,{second}\n"
+    rates = read_incidents(write(tmp_path, "i.csv", text), {"z1": "zone"}, 6.0)
+    assert rates["zone"].repair_s == pytest.approx(150.0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ("2026-01-31,5", "'2026-01-31' and '5' are times of two kinds"),
+        ("yesterday,today", "'yesterday' is no time"),
+        ("-5,5", "a time is -5, must be at least 0"),
+    ],
+)
+def test_times_of_incidents_that_are_none_are_named(tmp_path: Path, cells: str, text: str) -> None:
+    path = write(tmp_path, "i.csv", f"site,start_s,end_s\nz1,{cells}\n")
+    with pytest.raises(InputError, match=text):
+        read_incidents(path, {"z1": "zone"}, 6.0)
+
+
 def test_round_trip_times_by_distance_are_symmetric_and_grow_with_it() -> None:
     names = cloud_regions()["region"].tolist()
     assert len(names) == len(set(names))
@@ -146,7 +175,7 @@ def test_round_trip_times_by_distance_are_symmetric_and_grow_with_it() -> None:
         ("status", [{}], "names no leader"),
         ("locations", "member,region,zone\nx,us-east-1,z\n", "has no place of member 'a'"),
         ("locations", PLACES.replace("us-west-2,", "us-west-9,"), "'us-west-9' is no known region"),
-        ("incidents", "site,start_s,end_s\nus-east-1a,5,4\n", "end_s is 4, must be at least the start_s, 5"),
+        ("incidents", "site,start_s,end_s\nus-east-1a,5,4\n", "end is 4, must be at least the start, 5"),
         ("incidents", "site,start_s,end_s\nnowhere,5,6\n", "'nowhere' is no site"),
     ],
 )

@@ -70,6 +70,25 @@ def test_flooding_takes_log_of_the_diameter_and_one_round(size: int) -> None:
         assert discovery.flood(edges).rounds <= math.ceil(math.log2(max(diameter, 1))) + 1
 
 
+def flood_by_matrices(edges: np.ndarray) -> list[int]:
+    """Return the messages of each round, with every list sent by itself."""
+    known = edges | np.eye(len(edges), dtype=bool)
+    messages = []
+    while not known.all():
+        messages.append(int(known.sum()) - len(edges))
+        known = known | ((known.T.astype(float) @ known.astype(float)) > 0)
+    return messages
+
+
+def test_flooding_by_distances_sends_what_flooding_by_lists_does() -> None:
+    rng = np.random.default_rng(4)
+    for size in (2, 3, 7, 20):
+        for _ in range(5):
+            edges = rng.random((size, size)) < 0.15
+            edges[np.arange(size - 1), np.arange(1, size)] = True
+            assert list(discovery.flood(edges).messages) == flood_by_matrices(edges)
+
+
 def test_name_dropper_takes_n_messages_a_round_and_more_rounds() -> None:
     graph = nx.to_numpy_array(nx.grid_2d_graph(8, 8)).astype(bool)
     dropped = discovery.name_dropper(graph, np.random.default_rng(0))

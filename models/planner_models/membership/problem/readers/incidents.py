@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+import numpy as np
 import pandas as pd
 
-from planner.contract.table import Table, label, number
+from planner.arrays import Floats
+from planner.contract.periods import UnclearTimes, read_times
+from planner.contract.table import Table, label
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
 
@@ -19,8 +22,14 @@ INCIDENTS: Final = Table(
     about="an outage of a site: when it began, and when it ended",
     columns={
         "site": label("site that was down"),
-        "start_s": number("beginning, s after some time", at_least=0, at_most=1e12, other_names=("start",)),
-        "end_s": number("end, s after the same time", at_least=0, at_most=1e12, other_names=("end",)),
+        "start": label(
+            "beginning: a date and time, or s after some time",
+            other_names=("start_s", "began", "started_at", "start time", "from"),
+        ),
+        "end": label(
+            "end: a date and time, or s after the same time",
+            other_names=("end_s", "ended", "resolved_at", "end time", "to"),
+        ),
     },
     may_be_empty=True,
 )
@@ -61,20 +70,47 @@ def read_incidents(path: Path, kinds: dict[str, str], months: float) -> dict[str
 
     kinds   kind by site
     months  length of the observation
-    raises  InputError for unknown sites, and for an end before its start
+    raises  InputError for unknown sites, times that are none, and an end before its start
     """
     frame = read_table(INCIDENTS, path)
+    texts = pd.concat([frame["start"], frame["end"]], ignore_index=True)
+    times = read_seconds(texts, path.name)
+    seconds = frame.assign(start_s=times[: len(frame)], end_s=times[len(frame) :])
     faults = []
-    for row, (site, start, end) in enumerate(
-        zip(frame["site"].astype(str), frame["start_s"], frame["end_s"], strict=True), start=1
-    ):
-        if site not in kinds:
-            faults.append(f"{path.name} row {row}: '{site}' is no site" + did_you_mean(site, kinds))
-        if end < start:
-            faults.append(f"{path.name} row {row}: end_s is {end:g}, must be at least the start_s, {start:g}")
+    for row, name in enumerate(frame["site"].astype(str)):
+        where = f"{path.name} row {row + 1}"
+        if name not in kinds:
+            faults.append(f"{where}: '{name}' is no site" + did_you_mean(name, kinds))
+        if seconds["end_s"].iloc[row] < seconds["start_s"].iloc[row]:
+            end, start = frame["end"].iloc[row], frame["start"].iloc[row]
+            faults.append(f"{where}: end is {end}, must be at least the start, {start}")
     if faults:
         raise InputError(*faults)
-    return rates_by_kind(frame, kinds, months)
+    return rates_by_kind(seconds, kinds, months)
+
+
+def read_seconds(texts: pd.Series, file: str) -> Floats:
+    """Return times as seconds: numbers as they are, dates and times from the first of them on.
+
+    raises  InputError for the first one that is neither, or below 0, and where both occur
+    """
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(float)
+    is_number = np.isfinite(numbers)
+    if is_number.all():
+        if len(numbers) and numbers.min() < 0:
+            raise InputError(f"{file}: a time is {numbers.min():g}, must be at least 0")
+        return numbers
+    if is_number.any():
+        row = int(np.flatnonzero(~is_number)[0])
+        raise InputError(
+            f"{file}: '{texts.iloc[row]}' and '{texts[is_number].iloc[0]}' are times of two kinds; write "
+            "dates and times, or seconds"
+        )
+    try:
+        times = read_times(texts)
+    except UnclearTimes as error:
+        raise InputError(f"{file}: {error}") from None
+    return np.asarray((times - times.min()).dt.total_seconds().to_numpy(float))
 
 
 def rates_by_kind(frame: pd.DataFrame, kinds: dict[str, str], months: float) -> dict[str, Rate]:

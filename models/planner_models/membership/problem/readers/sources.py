@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -73,7 +73,8 @@ Candidates = Annotated[
     tuple[str, ...], Field(description="further regions that members may move to, such as us-west-2")
 ]
 IncidentsFile = Annotated[
-    Path | None, Field(description="CSV with site, start_s, end_s of outages; default: assumed rates")
+    Path | None,
+    Field(description="CSV with site, start, end of outages: dates and times, or s; default: assumed rates"),
 ]
 Months = Annotated[float, Field(gt=0, le=1e4, description="months in which incidents were recorded")]
 Rates = Annotated[
@@ -170,6 +171,47 @@ def zookeeper(
     columns = ["kind", "interval_ms", "timeout_ms", "capacity_per_s", "bytes"]
     tables = problem.to_tables() | {"watchers": pd.DataFrame(rows, columns=columns)}
     return Membership.from_tables(tables)
+
+
+def cloud(
+    *,
+    regions: Annotated[
+        tuple[str, ...],
+        Field(description="regions of clouds, such as us-west-2; default: all that are known"),
+    ] = (),
+    zones: Annotated[int, Field(ge=1, le=10, description="zones of each region")] = 3,
+    protocol: Annotated[
+        Literal["majority", "definitive", "byzantine"],
+        Field(description="how members agree: by majority, by reports of managers, or beside some that lie"),
+    ] = "majority",
+    faults: Annotated[int, Field(ge=0, le=10, description="members that may fail")] = 2,
+    managers: Annotated[int, Field(ge=0, le=31, description="managers, for designs with reports")] = 3,
+    commit_ms: Annotated[
+        float | None,
+        Field(gt=0, le=1e6, description="longest time until a quorum decides, ms; default: none"),
+    ] = None,
+    rtt: RttFile = None,
+) -> Membership:
+    """Build a service that may be in regions of clouds, whose failures and times are assumed."""
+    table = cloud_regions().drop_duplicates("region").set_index("region")
+    names = list(dict.fromkeys(regions)) or [str(name) for name in table.index]
+    delays = read_table(DELAYS, rtt) if rtt is not None else _assumed_rtt(names)
+    sites = _tabulate_sites(
+        {name: dict.fromkeys(f"{name}-{zone}" for zone in range(1, zones + 1)) for name in names}
+    )
+    providers = {name: str(table["provider"].get(name, CLOUD)) for name in names}
+    sites = sites.assign(
+        parent=[
+            providers.get(str(site), above)
+            for site, above in zip(sites["site"], sites["parent"], strict=True)
+        ]
+    )
+    rows = [site_row(provider, "provider") for provider in dict.fromkeys(providers.values())]
+    sites = pd.concat([pd.DataFrame(rows), sites[sites["site"] != CLOUD]], ignore_index=True)
+    service = service_row(protocol=protocol, faults=float(faults), managers=float(managers))
+    if commit_ms is not None:
+        service["most_commit_ms"] = commit_ms
+    return Membership(sites=sites, delays=delays, services=pd.DataFrame([service]))
 
 
 def _build(
@@ -290,4 +332,5 @@ SOURCES: Final[dict[str, Callable[..., Membership]]] = {
     "etcd": etcd,
     "consul": consul,
     "zookeeper": zookeeper,
+    "cloud": cloud,
 }
