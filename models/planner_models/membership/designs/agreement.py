@@ -239,20 +239,20 @@ def find_clique(near: Bools, size: int, deadline: Deadline) -> list[int] | None:
 
 
 def _extend(
-    chosen: list[int], open_rows: list[int], near: list[set[int]], size: int, deadline: Deadline
+    clique: list[int], open_rows: list[int], near: list[set[int]], size: int, deadline: Deadline
 ) -> list[int] | None:
     """Return a clique that contains some rows and further ones of those that are open."""
-    if len(chosen) == size:
-        return chosen
+    if len(clique) == size:
+        return clique
     if deadline.is_over:
         return None
     colours = _colour(open_rows, near)
     for position in range(len(colours) - 1, -1, -1):
         row, colour = colours[position]
-        if len(chosen) + colour < size:
+        if len(clique) + colour < size:
             return None
         remaining = [other for other, _ in colours[:position] if other in near[row]]
-        result = _extend([*chosen, row], remaining, near, size, deadline)
+        result = _extend([*clique, row], remaining, near, size, deadline)
         if result is not None:
             return result
     return None

@@ -1,4 +1,4 @@
-"""Failure detectors of groups: SWIM, by whose members others are declared down, and Kubernetes' nodes."""
+"""Failure detectors of groups: SWIM, and the leases of Kubernetes' nodes."""
 
 from __future__ import annotations
 

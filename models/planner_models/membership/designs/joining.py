@@ -146,7 +146,7 @@ def first_contacts(problem: Membership, rng: np.random.Generator) -> Bools:
 
 
 def make_extras(problem: Membership, joining: Joining) -> Extras:
-    """Return the tables of a group: its seeds over the zones of a region, and how its processes meet."""
+    """Return the tables of a group: its seeds, over the zones of a region, and the way of joining."""
     group = problem.group
     counts = spread(problem, group.seeds) or {int(problem.leaves[0]): group.seeds}
     missing = group.seeds - sum(counts.values())

@@ -186,9 +186,9 @@ def count_false_alarms(problem: Membership, service: Service, placement: Placeme
         return Alarms(by_loss=by_loss, by_pauses=by_pauses, down_s=(by_loss + by_pauses) * service.failover_s)
     timeout = np.array([timeout_s])
     every = float(monthly_alarms(problem, placement.leader, watchers, interval_s, timeout)[0])
-    own = float(paused_alarms(pauses, interval_s, timeout)[0])
+    paused = float(paused_alarms(pauses, interval_s, timeout)[0])
     if placement.rule != EVICT_RULE:
-        return Alarms(by_loss=every - own, by_pauses=own, down_s=every * service.failover_s)
+        return Alarms(by_loss=every - paused, by_pauses=paused, down_s=every * service.failover_s)
     by_site = [pauses, *(problem.site_pauses[site] for site in watchers)]
     longest_s = placement.wait_s + service.failover_s
     alarms, down_s = 0.0, 0.0
@@ -196,8 +196,8 @@ def count_false_alarms(problem: Membership, service: Service, placement: Placeme
         count = float(paused_alarms([(per_month, mean_s)], interval_s, timeout)[0])
         alarms += count
         down_s += count * mean_s * -math.expm1(-longest_s / mean_s)
-    late_s = (every - own) * min(interval_s / 2, longest_s)
-    return Alarms(by_loss=every - own, by_pauses=alarms, down_s=down_s + late_s)
+    late_s = (every - paused) * min(interval_s / 2, longest_s)
+    return Alarms(by_loss=every - paused, by_pauses=alarms, down_s=down_s + late_s)
 
 
 def mean_loss(problem: Membership, placement: Placement) -> float:

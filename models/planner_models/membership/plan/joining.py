@@ -21,7 +21,7 @@ METRICS: tuple[str, ...] = ("join_s", "join_rounds", "join_messages", "join_busi
 
 @dataclass(frozen=True, kw_only=True)
 class Joining:
-    """How a group finds each other: see the plan's table `gossip`."""
+    """Rounds and messages in which a group finds each other: see the plan's table `gossip`."""
 
     protocol: str
     fan_out: int

@@ -193,9 +193,11 @@ def say_rounds(problem: Membership, item: ServicePlan) -> str:
         return ""
     length = amount(round_ms(problem, placement.members), "ms")
     words = f"A decision takes {counted(placement.rounds, 'rounds')} of {length}"
-    most = ROUNDS[placement.rule](faults, faults)
+    largest = ROUNDS[placement.rule](faults, faults)
     return (
-        f"{words}; {most} beside {counted(faults, 'members')} that lie" if most > placement.rounds else words
+        f"{words}; {largest} beside {counted(faults, 'members')} that lie"
+        if largest > placement.rounds
+        else words
     )
 
 
@@ -308,10 +310,10 @@ def _decision_metrics(items: Sequence[ServicePlan]) -> Mapping[str, float | None
         is_agreement = placement.rule in AGREEMENT_RULES
         messages.append(placement.rounds * placement.size * others if is_agreement else 2 * others)
         values.append(values_sent(placement.rule, placement.size, placement.rounds) if is_agreement else 1.0)
-    known = [value for value in values if value is not None]
+    counted_values = [value for value in values if value is not None]
     return {
         "decision_messages": float(sum(messages)),
-        "decision_values": max(known) if len(known) == len(values) else None,
+        "decision_values": max(counted_values) if len(counted_values) == len(values) else None,
     }
 
 

@@ -97,9 +97,9 @@ class Clusters:
             parts = math.ceil(len(members) / max(size, 1.0))
             if parts > 1:
                 del self.members[centre]
-                for part in np.array_split(np.array(members), parts):
-                    self.members[int(part[0])] = part.tolist()
-                    self.centre[part] = int(part[0])
+                for piece in np.array_split(np.array(members), parts):
+                    self.members[int(piece[0])] = piece.tolist()
+                    self.centre[piece] = int(piece[0])
 
 
 def discover(
@@ -121,9 +121,9 @@ def discover(
     run.split(size)
     for _ in range(MAX_ITERATIONS):
         lists = discover_neighbours(run, size, 2 / setting.epsilon)
-        wanted = size ** (1 - setting.epsilon)
-        lists = inflate(run, lists, wanted, diameter)
-        sample_and_merge(run, lists, wanted, log_n)
+        target_degree = size ** (1 - setting.epsilon)
+        lists = inflate(run, lists, target_degree, diameter)
+        sample_and_merge(run, lists, target_degree, log_n)
         before, size = size, next_size(size, setting.epsilon, log_n)
         run.split(size)
         if size >= math.sqrt(count) * log_n or size <= before * (1 + 1e-9):
@@ -169,9 +169,9 @@ def _request(run: Clusters) -> dict[int, int]:
     """Return the cluster of one random neighbour of each cluster."""
     requests = {}
     for centre in run.members:
-        known = sorted(run.neighbours(centre))
-        if known:
-            requests[centre] = int(run.centre[known[int(run.rng.integers(len(known)))]])
+        near = sorted(run.neighbours(centre))
+        if near:
+            requests[centre] = int(run.centre[near[int(run.rng.integers(len(near)))]])
     return requests
 
 
@@ -196,10 +196,12 @@ def discover_neighbours(run: Clusters, size: float, repetitions: float) -> dict[
     return lists
 
 
-def inflate(run: Clusters, lists: dict[int, set[int]], wanted: float, diameter: int) -> dict[int, set[int]]:
+def inflate(
+    run: Clusters, lists: dict[int, set[int]], target_degree: float, diameter: int
+) -> dict[int, set[int]]:
     """Return longer lists (Algorithm 4): log D times clusters with short ones pull those of neighbours."""
     for _ in range(max(math.ceil(math.log2(max(diameter, 2))), 1)):
-        lean = [centre for centre, known in lists.items() if len(known) < wanted]
+        lean = [centre for centre, others in lists.items() if len(others) < target_degree]
         pulled = {
             centre: set().union(lists[centre], *(lists[other] for other in lists[centre])) - {centre}
             for centre in lean
@@ -209,14 +211,16 @@ def inflate(run: Clusters, lists: dict[int, set[int]], wanted: float, diameter: 
     return lists
 
 
-def sample_and_merge(run: Clusters, lists: Mapping[int, set[int]], wanted: float, log_n: float) -> None:
+def sample_and_merge(
+    run: Clusters, lists: Mapping[int, set[int]], target_degree: float, log_n: float
+) -> None:
     """Merge clusters into sampled centres (Algorithm 5): a cluster is one by a chance of c log n / d."""
-    chance = min(CENTRES * log_n / wanted, 1.0)
+    chance = min(CENTRES * log_n / target_degree, 1.0)
     centres = {centre for centre in run.members if run.rng.random() < chance}
     joins, sent = {}, {}
     for centre in run.members:
         if centre not in centres:
-            contacted = sorted(lists[centre])[: max(math.ceil(wanted), 1)]
+            contacted = sorted(lists[centre])[: max(math.ceil(target_degree), 1)]
             sent[centre] = len(contacted)
             near = [other for other in contacted if other in centres]
             if near:
@@ -241,4 +245,4 @@ def _inform_all(run: Clusters, diameter: int) -> bool:
 
 
 def _knows_all(run: Clusters, lists: Mapping[int, Iterable[int]]) -> bool:
-    return all(len(set(known) | {centre}) == len(run.members) for centre, known in lists.items())
+    return all(len(set(others) | {centre}) == len(run.members) for centre, others in lists.items())

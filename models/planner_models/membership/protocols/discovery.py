@@ -41,13 +41,13 @@ def flood(edges: np.ndarray) -> Discovery:
     edges   (n, n) whether a member knows another one
     raises  ValueError where some can never be known: the graph is not weakly connected
     """
-    known = edges.astype(bool) | np.eye(len(edges), dtype=bool)
-    _require_connected(known)
-    if known.all():
+    knows = edges.astype(bool) | np.eye(len(edges), dtype=bool)
+    _require_connected(knows)
+    if knows.all():
         return Discovery(rounds=0, messages=())
-    degree = known.sum(axis=1) - 1
-    messages, busiest = [int(degree.sum())], int((degree + known.sum(axis=0) - 1).max())
-    near = _share_once(known)
+    degree = knows.sum(axis=1) - 1
+    messages, busiest = [int(degree.sum())], int((degree + knows.sum(axis=0) - 1).max())
+    near = _share_once(knows)
     balls = _grow_balls(near)
     radius = 1
     while radius < len(balls):
@@ -58,10 +58,10 @@ def flood(edges: np.ndarray) -> Discovery:
     return Discovery(rounds=len(messages), messages=tuple(messages), busiest=busiest)
 
 
-def _share_once(known: np.ndarray) -> list[np.ndarray]:
+def _share_once(knows: np.ndarray) -> list[np.ndarray]:
     """Return the neighbours of each member after one round, in which each sends its list to those on it."""
-    neighbours: list[set[int]] = [set(np.flatnonzero(row).tolist()) for row in known]
-    for row in known:
+    neighbours: list[set[int]] = [set(np.flatnonzero(row).tolist()) for row in knows]
+    for row in knows:
         listed = np.flatnonzero(row).tolist()
         for receiver in listed:
             neighbours[receiver].update(listed)
@@ -93,14 +93,14 @@ def _grow_balls(near: list[np.ndarray]) -> list[np.ndarray]:
 
 def name_dropper(edges: np.ndarray, rng: np.random.Generator) -> Discovery:
     """Return the same where each sends all it knows to one random known member (Harchol-Balter 1999)."""
-    known = edges.astype(bool) | np.eye(len(edges), dtype=bool)
-    _require_connected(known)
-    size = len(known)
-    bits, own = pack_rows(known), pack_rows(np.eye(size, dtype=bool))
+    knows = edges.astype(bool) | np.eye(len(edges), dtype=bool)
+    _require_connected(knows)
+    size = len(knows)
+    bits, itself = pack_rows(knows), pack_rows(np.eye(size, dtype=bool))
     messages: list[int] = []
     busiest = 0
     while (np.bitwise_count(bits).sum(axis=1, dtype=np.int64) < size).any():
-        senders, receivers = _select_contacts((bits & ~own).view(np.uint8), rng)
+        senders, receivers = _select_contacts((bits & ~itself).view(np.uint8), rng)
         messages.append(len(senders))
         order = np.argsort(receivers, kind="stable")
         hearers, first = np.unique(receivers[order], return_index=True)
@@ -164,12 +164,12 @@ def strong_diameter(edges: np.ndarray) -> int:
     return len(_grow_balls(near)) if len(edges) > 1 else 0
 
 
-def _require_connected(known: np.ndarray) -> None:
+def _require_connected(knows: np.ndarray) -> None:
     """Raise ValueError for a graph of several components."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
-    count, _ = connected_components(csr_matrix(known), directed=True, connection="weak")
+    count, _ = connected_components(csr_matrix(knows), directed=True, connection="weak")
     if count > 1:
         raise ValueError(f"edges: {count} groups of members do not know each other, must be one")
 

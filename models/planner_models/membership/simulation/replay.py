@@ -123,7 +123,9 @@ def _matches_cuts(down: Outages, cut: Outages) -> Bools:
     """Return whether each outage begins with one that cuts its member off, (I,)."""
     if not len(cut):
         return np.zeros(len(down), dtype=bool)
-    keys, starts = (part.owner + 1j * part.start for part in (down, cut))  # ordered by owner, then start
+    keys, starts = (
+        outages.owner + 1j * outages.start for outages in (down, cut)
+    )  # ordered by owner, then start
     row = np.minimum(np.searchsorted(starts, keys), len(starts) - 1)
     return np.asarray(starts[row] == keys)
 

@@ -223,8 +223,8 @@ def _draw_detection(
     if placement.kind == SWIM:
         first = rng.exponential(placement.interval_s, count)
         return np.asarray(first + placement.interval_s + placement.timeout_s)
-    known = np.maximum(placement.timeout_s - phase, 0.0)
-    return np.asarray(known + placement.wait_s + report_s(problem, placement))
+    suspected = np.maximum(placement.timeout_s - phase, 0.0)
+    return np.asarray(suspected + placement.wait_s + report_s(problem, placement))
 
 
 def _false_alarms(

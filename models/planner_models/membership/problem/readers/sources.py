@@ -192,7 +192,7 @@ def cloud(
     ] = None,
     rtt: RttFile = None,
 ) -> Membership:
-    """Build a service that may be in regions of clouds, whose failures and times are assumed."""
+    """Build a service with regions of clouds as places; failures and times are assumed."""
     table = cloud_regions().drop_duplicates("region").set_index("region")
     names = list(dict.fromkeys(regions)) or [str(name) for name in table.index]
     delays = read_table(DELAYS, rtt) if rtt is not None else _assumed_rtt(names)
