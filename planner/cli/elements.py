@@ -139,7 +139,7 @@ def upgrades(
     reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
-    """Find what to buy: a list of upgrades, within a budget.
+    """List upgrades to buy within a budget.
 
     Each step is the upgrade that gains most after those before it, per cost where the tables have costs.
     Where nothing is lost, upgrades are ranked by how far demand can grow. Ctrl-C stops, and prints the

@@ -90,7 +90,7 @@ class ColumnMatch:
         return self.find_faults()
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what another process gets: the errors themselves, as their function stays in this one."""
+        """Return the state for another process: the errors themselves, their function stays here."""
         return {**vars(self), "faults": self.faults, "find_faults": tuple}
 
     @property

@@ -152,7 +152,7 @@ class Curves:
 
 
 def _describe_loss(row: Mapping[Any, Any], first: Mapping[Any, Any], metric: Metric) -> str:
-    """Return how much worse than the first design a design is: in the draws, else in the scenario."""
+    """Return the loss of a design against the first design: in the draws, else in the scenario."""
     if row["draws"] > 1:
         return (
             f" in the median of {row['draws']} draws: {row['share']:.0%} of the possible gain in "

@@ -146,7 +146,7 @@ def _coordination_table(measurement: Measurement) -> Table:
 
 
 def _say_draws(frame: pd.DataFrame) -> str:
-    """Return what the share and its range are where there are draws; "" without."""
+    """Return a sentence on the share and its range over the draws; "" without draws."""
     draws = int(frame["draws"].max()) if len(frame) else 1
     return f"; share: median, and range, of {draws} draws" if draws > 1 else ""
 

@@ -107,7 +107,7 @@ def _run_sentences(run: Outcome, bounds: Sequence[float]) -> list[Sentence]:
 
 
 def _details(run: Outcome) -> Sequence[str]:
-    """Return what a plan has decided, in sentences without a stop, where its system says it."""
+    """Return the decisions of a plan in sentences without a stop, where its system states them."""
     details = run.system.plan.headline.details
     return (
         () if details is None or run.plan is None or run.problem is None else details(run.problem, run.plan)
@@ -449,7 +449,7 @@ def _period(run: Outcome) -> str:
 
 
 def _terms(run: Outcome) -> str:
-    """Return what the second rank adds up, such as ` (score + EUR per hour)`; "" where it is one figure."""
+    """Return the terms of the second rank, such as ` (score + EUR per hour)`; "" where it is one figure."""
     terms = run.system.plan.headline.then_terms
     says = terms(run.problem) if terms is not None and run.problem is not None else ""
     return f" ({says})" if says else ""

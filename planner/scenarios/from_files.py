@@ -215,7 +215,7 @@ def _read_with_answers(
     folder: Path,
     ask: Callable[[OpenQuestion], Any] | None,
 ) -> tuple[System, dict[str, Any], dict[str, Sheet], Any]:
-    """Return what `_read` does, after the user's answers to all that the tables leave open.
+    """Return the result of `_read` after the user's answers to all that the tables leave open.
 
     raises  OpenChoice, an InputError, for a question without an answer
     """

@@ -109,7 +109,7 @@ def _distances(graph: Graph, parent: Ints32, price: Floats) -> Floats:
 def tangent_bound(
     problem: ConvexFlowProblem, load: Floats, prices: Prices, usable: Bools, multiplier: Floats
 ) -> float:
-    """Return what no flow costs less than, by the tangent plane of the cost at a load.
+    """Return a lower bound on the cost of all flows, by the tangent plane of the cost at a load.
 
     load        (E,)
     prices      under the slopes at that load

@@ -130,7 +130,7 @@ def ones(row: Ints, rows: int, columns: int) -> sp.csr_array:
 
 
 def bound_on_cost(choice: SourceChoice, usable: Bools, cost: Floats, multiplier: Floats) -> float:
-    """Return what no assignment of the groups to sources costs less than.
+    """Return a lower bound on the cost of all assignments of groups to sources.
 
     usable      (G, S) as `usable_sources` returns it
     cost        (G, S) of a unit of traffic

@@ -53,7 +53,7 @@ class PathUsage:
 
 
 def _pass_links(kinds: Kinds, target: Ints, link: Ints, share: Floats) -> Floats:
-    """Return what passes each entry of the splits, (nnz, 1 + S): background, Mbit/s, and a unit of a cluster.
+    """Return the traffic of each entry of splits, (nnz, 1 + S): background, Mbit/s, and a unit of a cluster.
 
     One sparse system has the balance of all nodes for all targets: what passes a node is what starts there
     and what the splits send to it. Traffic that starts at a node without a way to the target does not pass.

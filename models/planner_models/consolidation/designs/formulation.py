@@ -151,7 +151,7 @@ def _separate(m: pyo.ConcreteModel, problem: Consolidation, j: int, ways: dict[A
 
 
 def _terms(here: list[tuple[Any, Placing]], column: int, node: int | None) -> Iterator[Any]:
-    """Yield what machines take of a node, or of the whole host for None, in one dimension."""
+    """Yield the terms that machines take of a node, or of the whole host for None, in one dimension."""
     for variable, placing in here:
         amount = (placing.whole if node is None else placing.node[node])[column]
         if amount > 0:

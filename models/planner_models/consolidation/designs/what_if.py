@@ -141,7 +141,7 @@ def _tabulate_shapes(reading: Reading, rows: int) -> Section:
 
 
 def _say_drains(drains: Sequence[Drain]) -> str:
-    """Return how many hosts can be switched off, with the memory of their machines, and how many cannot."""
+    """Return a sentence on the hosts that can be switched off, their machines' memory, and the others."""
     ready = [drain for drain in drains if not drain.held]
     memory_gb = sum(drain.memory_gb for drain in ready)
     number = counted(len(ready), "hosts")

@@ -57,7 +57,7 @@ def _find_claims(by_name: Mapping[str, Mapping[str, float]]) -> dict[str, float]
 
 
 def _note_table_2(rows: Iterable[str]) -> dict[str, str]:
-    """Return what our values of Table 2 leave out, by row."""
+    """Return a note for each row of Table 2 on the effects that our value excludes."""
     tail = "one client makes no queue, and pauses of servers are not modelled"
     notes = {row: tail for row in rows if row.startswith("geo_t2") and row.endswith("_p99")}
     slow = ("geo_t2_write_eiger2_p95", "geo_t2_write_txn2_p90", "geo_t2_write_txn2_p95")

@@ -389,7 +389,7 @@ class _Pins(NamedTuple):
 
 
 def _find_pins(problem: LiveVideo, pairs: Ints, receivers: Ints) -> _Pins:
-    """Return what is pinned of the variables (n, 2), objects and links, and of the receivers."""
+    """Return the pinned variables, (n, 2) of objects and links, and the pinned receivers."""
     lower, impossible = np.zeros(len(pairs)), 0
     for pin in problem.pinned_links:
         matches = (pairs == pin).all(axis=1)

@@ -257,7 +257,7 @@ def _report_short_groups(problem: VideoTables) -> list[str]:
 
 
 def last_hop_mbps(problem: VideoTables) -> tuple[Floats, Floats]:
-    """Return what the viewers of each group need with a stream each, and the capacity of its links, (C,)."""
+    """Return the rate of a stream for each viewer of a group, and the capacity of its links, both (C,)."""
     count = len(problem.clusters)
     rate = problem.clients * problem.bitrate_mbps[problem.object]
     requested = np.bincount(problem.group, weights=rate, minlength=count)

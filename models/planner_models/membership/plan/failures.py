@@ -149,7 +149,7 @@ class MembersInFailures:
         return measure_services(failed, items) | self.of_fences, float(live), names
 
     def conclude(self, parts: Sequence[list[tuple[int, list[str]]]]) -> Sequence[Section]:
-        """Return who leads each service while a site with members is down."""
+        """Return the leader of each service while a site with members is down."""
         pairs = sorted(itertools.chain(*parts))
         rows = [(self.failures[row].name, *names) for row, names in pairs]
         if not rows:

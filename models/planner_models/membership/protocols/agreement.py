@@ -97,7 +97,7 @@ def run(
 
 
 def _lie(adversary: Adversary, value: int, receiver: int, count: int, random: np.random.Generator) -> int:
-    """Return what a faulty process sends in place of a value; 0 for nothing."""
+    """Return the value that a faulty process sends in place of a true one; 0 for nothing."""
     if adversary == "random":
         return int(random.integers(2))
     if adversary == "split":

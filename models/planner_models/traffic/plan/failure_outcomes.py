@@ -153,7 +153,7 @@ class SplitRoutes:
 
 
 def find_preferred(preference: Floats, is_lost: Bools) -> Bools:
-    """Return which routes of one demand take traffic, (R,): of those that survive, the first preferences."""
+    """Return a mask of a demand's routes that take traffic, (R,): the first preferences of those that survive."""
     survives = ~is_lost
     return np.asarray(survives & (preference <= preference[survives].min(initial=np.inf)))
 

@@ -114,7 +114,7 @@ def at_interval(design: str, interval_s: float) -> str:
 
 
 def growth(design: str) -> Ratio:
-    """Return what the shortest interval gains over the longest, in percent of the throughput of ECMP."""
+    """Return the gain of the shortest interval over the longest, in percent of the throughput of ECMP."""
     first, last = at_interval(design, INTERVALS_S[0]), at_interval(design, INTERVALS_S[-1])
     return lambda runs: 100 * (throughput(runs[last]) - throughput(runs[first])) / throughput(runs["ECMP"])
 

@@ -389,7 +389,7 @@ class PacketExecution:
         return np.array(self._demands, np.int64)[flows]
 
     def _modes_of(self, flows: Ints) -> Ints:
-        """Return how flows are forwarded: by a hash those that are never split."""
+        """Return the forwarding mode of each flow: by a hash those that are never split."""
         return np.where(np.array(self._whole, bool)[flows], HASH, self._mode)
 
     def _flows_to_come(self) -> Ints:

@@ -59,7 +59,7 @@ def read_etcd(members: Path, status: Path | None) -> list[ClusterMember]:
 
 
 def _note_without_vote(path: Path, names: Sequence[str]) -> None:
-    """Say which members are left out because they do not vote: learners, observers."""
+    """Note the members that are excluded because they do not vote: learners, observers."""
     if names:
         listed = ", ".join(f"'{name}'" for name in names[:3]) + (", ..." if len(names) > 3 else "")
         add_note(f"assumed: {path.name}: members without a vote are left out: {listed}")
