@@ -153,7 +153,7 @@ class SplitRoutes:
 
 
 def find_preferred(preference: Floats, is_lost: Bools) -> Bools:
-    """Return a mask of a demand's routes that take traffic, (R,): the first preferences of those that survive."""
+    """Return a mask of the routes of a demand that take traffic, (R,): the preferred ones that survive."""
     survives = ~is_lost
     return np.asarray(survives & (preference <= preference[survives].min(initial=np.inf)))
 
