@@ -98,6 +98,17 @@ def address_text(high: int, low: int) -> str:
     return str(address.ipv4_mapped or address)
 
 
+def without_hosts(records: FlowRecords) -> FlowRecords:
+    """Return records whose addresses are the first of their network: a /24 of IPv4, a /48 of IPv6."""
+    columns = {}
+    for end in ("source", "target"):
+        high, low = getattr(records, f"{end}_high"), getattr(records, f"{end}_low")
+        is_ipv4 = (high == -HALF) & (low >> 32 == (MAPPED_LOW - HALF) >> 32)
+        columns[f"{end}_high"] = np.where(is_ipv4, high, high & ~np.int64(0xFFFF))
+        columns[f"{end}_low"] = np.where(is_ipv4, low & ~np.int64(0xFF), -HALF)
+    return replace(records, **columns)
+
+
 def address_halves(value: int) -> tuple[int, int]:
     """Return the two signed halves of a 128-bit address."""
     return (value >> 64) - HALF, (value & (2 * HALF - 1)) - HALF

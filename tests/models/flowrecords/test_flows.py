@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import planner
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner.scenarios.from_files import write_scenario
 from planner_models import circuitflows, circuits, coflows, flowtables
@@ -70,6 +72,22 @@ def test_a_capture_gives_the_headers_of_connections(tmp_path: Path) -> None:
     assert "ip_src=10.1.0.1" in " ".join(problem.flows["header"])
     misses = planner.compare(problem, designs=["microflows", "fewest_misses"]).metrics["misses"]
     assert misses.tolist() == [4, 1]  # one for each connection, and one for all, as one filter decides them
+
+
+def test_anonymised_headers_have_networks_alone(tmp_path: Path) -> None:
+    (tmp_path / "c.pcap").write_bytes(pcap([(0, flow, 100) for flow in FLOWS]))
+    (tmp_path / "filters.txt").write_text(
+        "@10.1.0.0/16\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x06/0xFF\n"
+        "@10.1.0.1/32\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x06/0xFF\n"
+    )
+    files = {"path": tmp_path / "c.pcap", "filters": tmp_path / "filters.txt"}
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        hidden = flowtables.problem.flow_records.read_records(**files, anonymise=True)
+    plain = flowtables.problem.flow_records.read_records(**files)
+    cut = [re.sub(r"(ip_...=\d+\.\d+\.\d+)\.\d+", r"\1.0", header) for header in plain.flows["header"]]
+    assert hidden.flows["header"].tolist() == cut != plain.flows["header"].tolist()
+    assert any("1 of 2 rules have longer prefixes" in note for note in notes)
 
 
 LINKS = "tail,head,capacity_mbps\na,b,100\nb,c,100\nc,a,100\nb,a,100\nc,b,100\na,c,100\n"

@@ -14,7 +14,15 @@ from planner.errors import InputError
 from planner_models.flowrecords.demands import list_files, parse_columns
 from planner_models.flowrecords.flows import join_records_of_flows
 from planner_models.flowrecords.reading import read_records as read_files
-from planner_models.flowrecords.records import FLOW_KEY, HALF, MAPPED_LOW, UNKNOWN, FlowRecords, address_text
+from planner_models.flowrecords.records import (
+    FLOW_KEY,
+    HALF,
+    MAPPED_LOW,
+    UNKNOWN,
+    FlowRecords,
+    address_text,
+    without_hosts,
+)
 from planner_models.flowtables.problem.fields import WITH_PORTS
 from planner_models.flowtables.problem.generators import Accept, Seed
 from planner_models.flowtables.problem.problem import FlowTables
@@ -22,6 +30,8 @@ from planner_models.flowtables.problem.readers import read_classbench
 
 MAX_FLOWS: Final = 2_000_000
 """Connections of a problem."""
+NETWORK_BITS: Final = 24
+"""Bits of an IPv4 address that are stored of anonymised records."""
 
 
 def read_records(
@@ -39,6 +49,9 @@ def read_records(
         Field(description="columns of other files: 'start=when, source=from, target=to, bytes=volume'"),
     ] = None,
     time_zone: Annotated[str, Field(description="of times that do not say theirs")] = "UTC",
+    anonymise: Annotated[
+        bool, Field(description="store networks in place of addresses: a /24 of IPv4")
+    ] = False,
     seed: Seed = 0,
 ) -> FlowTables:
     """Read the flows in flow records as connections, each with its header, packets and start.
@@ -61,6 +74,13 @@ def read_records(
         raise InputError(f"{path.name}: has {len(flows):,} flows, must have at most {MAX_FLOWS:,}")
     order = np.lexsort((*(getattr(flows, name) for name in FLOW_KEY), flows.start_s))
     flows, packets = flows.select(order), packets[order]
+    if anonymise:
+        flows = without_hosts(flows)
+        longer = _count_longer(rules.rules["match"], NETWORK_BITS)
+        add_note(
+            f"assumed: {path.name}: addresses are stored as their /{NETWORK_BITS}; {longer:,} of "
+            f"{len(rules.rules):,} rules have longer prefixes, and may match other connections than in truth"
+        )
     table = pd.DataFrame(
         {
             "header": _headers(flows),
@@ -69,6 +89,12 @@ def read_records(
         }
     )
     return FlowTables(rules=rules.rules, fields=rules.fields, flows=table)
+
+
+def _count_longer(matches: pd.Series, bits: int) -> int:
+    """Return the number of rules that match an address by more bits."""
+    lengths = matches.astype(str).str.findall(r"ip_(?:src|dst)=[\d.]+(?:/(\d+))?")
+    return sum(any(int(length or 32) > bits for length in of_rule) for of_rule in lengths)
 
 
 def _headers(flows: FlowRecords) -> list[str]:
