@@ -21,22 +21,23 @@ Designs: `spread`, `first_fit` and `best_fit` place one machine at a time; `perc
 capacity free; `karpenter` narrows types as pods join, and lets nodes go; `topology_manager` schedules by
 size, and hosts admit or refuse; `per_host` plans sizes first, then the nodes of each host; `big_first` plans
 large machines first; `patterns` finds the cheapest hosts with a bound, with slots for losses; `repack`
-empties hosts of today within a budget of moves; `max_min` and `max_sum` find vCPUs and nodes on each host
-exactly.
+empties hosts of today, or of the plan before, within a budget of moves; `omniscient` knows the events to come
+and moves nothing; `max_min` and `max_sum` find vCPUs and nodes on each host exactly.
 
-Sources: `kubectl` reads nodes, pods and disruption budgets, `virsh` and `openstack` hypervisors; the series
-`arrivals` is a day of machines that come and go.
+Sources: `kubectl` reads nodes, pods and disruption budgets, `prometheus` the metrics of a cluster, `virsh`,
+`openstack` and `vsphere` hypervisors; the series `arrivals` is a day of machines that come and go.
 
-Tables: `hosts(host_type, price_per_h, most?, helper_share?, threads_per_core?)`, `nodes(host_type, node,
-threads, memory_gb)`, `machines(machine, count?, vcpus_min, vcpus_max?, memory_gb, split?, client?, weight?,
-group?, at_once?, dirty_gbps?, whole_cores?)`, and optionally `capacities(host_type, node, resource, amount)`,
-`uses(machine, resource, amount)`, `rules(kind, group, domain, most?, target?)`, `zones(zone, racks?, most?)`,
-`present(host, host_type, rack?, zone?, drain?)`, `now(machine, host, node?, vcpus?, machines?)`,
-`survive(domain, losses?, group?)`, `links(host, gbps, moves_at_once?)`, `effects(host_type, span_loss?,
-scaling?, fitted_from?)` and `events(at_s, machine, what, machines?)`. A plan is `purchases(host_type, zone,
-hosts, price_per_h)`, `fleet(host, host_type, zone, rack, hosts)`, `placement(machine, host, copy, node,
-vcpus, memory_gb, machines)`, and `slots`, `helpers(host, node, threads)`, `refused(machine, machines)` and
-`moves` where there are some. A large fleet is stored as hosts with the same content.
+Tables: `hosts(host_type, price_per_h, most?, helper_share?, threads_per_core?, threads?, memory_gb?)`,
+`nodes(host_type, node, threads, memory_gb)`, `machines(machine, count?, vcpus_min, vcpus_max?, memory_gb,
+split?, client?, weight?, group?, at_once?, dirty_gbps?, whole_cores?)`, and optionally
+`capacities(host_type, node, resource, amount)`, `uses(machine, resource, amount)`, `rules(kind, group,
+domain, most?, target?)`, `zones(zone, racks?, most?)`, `present(host, host_type, rack?, zone?, drain?)`,
+`now(machine, host, node?, vcpus?, machines?)`, `survive(domain, losses?, group?)`, `links(host, gbps,
+moves_at_once?)`, `effects(host_type, span_loss?, scaling?, fitted_from?)` and `events(at_s, machine, what,
+machines?, into?)`. A plan is `purchases(host_type, zone, hosts, price_per_h)`, `fleet(host, host_type, zone,
+rack, hosts)`, `placement(machine, host, copy, node, vcpus, memory_gb, machines)`, and `slots`,
+`helpers(host, node, threads)`, `refused(machine, machines)` and `moves` where there are some. A large fleet
+is stored as hosts with the same content.
 
 >>> from planner_models import consolidation
 >>> problem = consolidation.problem.generators.tpcvms_intel()

@@ -13,6 +13,7 @@ from planner_models.consolidation.designs import (
     partial_views,
     patterns,
     repack,
+    warm,
 )
 
 DESIGNS: Final = (
@@ -109,6 +110,15 @@ DESIGNS: Final = (
         mechanism=Mechanism.TRANSPARENCY,
         source="VMware, Distributed Power Management (hosts are emptied one by one)",
         messages="all machines, all hosts, and today's placement",
+        signalling=information.signal_all,
+    ),
+    Design(
+        name="omniscient",
+        title="All coming events known",
+        decide=warm.plan_omniscient,
+        mechanism=Mechanism.TRANSPARENCY,
+        source="Mukerjee 2018, 1.1 (transparency)",
+        messages="all machines, all hosts, and all events to come",
         signalling=information.signal_all,
     ),
     Design(

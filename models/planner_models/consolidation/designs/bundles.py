@@ -38,7 +38,7 @@ def pin_groups(problem: Consolidation) -> list[Consolidation]:
         for conflict in problem.area_conflicts
         for name in dict.fromkeys(getattr(supply, conflict.domain) for supply in problem.supplies)
     ]
-    if not areas or len(pinned) * 2 ** len(areas) > MAX_PROBLEMS:
+    if not areas or not all(name for _, name in areas) or len(pinned) * 2 ** len(areas) > MAX_PROBLEMS:
         return pinned
     return [
         _keep_out(item, areas, choice)

@@ -226,7 +226,7 @@ def _plan_present(
         repack.empty_hosts(problem, hosts, order, np.inf, deadline)
     groups = [group for group in hosts.groups if group.content]
     moves = schedule(problem, repack.list_moves(problem, today, groups), today.hosts)
-    return decide(problem, groups, refused, moves=moves)
+    return decide(problem, groups, refused, moves=moves, guarantees=hosts.guarantees)
 
 
 def _settle(problem: Consolidation, claims: Claims) -> tuple[list[HostGroup], dict[int, int]]:

@@ -70,13 +70,17 @@ def plan_per_host(problem: Consolidation, *, options: Options = Options()) -> De
     source  Mukerjee 2018, 1.1 (hierarchical partitioning)
     """
     deadline = Deadline.of(options)
-    pooled = pool_nodes(problem)
+    in_node = np.zeros(len(problem.machines), dtype=bool)
+    for domain, shapes in problem.bundles:
+        in_node[shapes] |= domain == "node"  # sizes say nothing of one node for all of them
+    count = np.where(in_node, 0, problem.count)
+    pooled = pool_nodes(replace(problem, machines=problem.machines.assign(count=count.astype(float))))
     by_size = pack_all(pooled, Packer(pooled), decreasing(pooled))
     fixed = replace(problem, machines=problem.machines.assign(vcpus_max=problem.vcpus))
     groups: list[HostGroup] = []
-    remaining = np.zeros(len(problem.machines), dtype=np.int64)
-    for shape, count in by_size.refused.items():
-        remaining[shape] += count
+    remaining = problem.count - count
+    for shape, number in by_size.refused.items():
+        remaining[shape] += number
     for group in by_size.groups:
         filled, refused = _fill_exactly(fixed, group, deadline, options)
         groups.append(filled)

@@ -39,6 +39,8 @@ SLOTS: Final = "slots of each shape"
 """Plans that bounds cover where losses are survived: without free capacity that several shapes share."""
 CLOSE: Final = 2e-4
 """Gap at which no further plan is looked for, where none is asked for."""
+PLACED_FACTOR: Final = 2.0
+"""Price of a refused machine over that which plans are compared by, where a search is to place more."""
 SMALL_PRICE: Final = 1e-3
 """Price of hosts that cost nothing over the smallest other one, where a search is to fill few of them."""
 
@@ -89,10 +91,11 @@ def search(problem: Consolidation, options: Options) -> Found:
     results = [generate(item, options) for item in pinned]
     close = gap_of(options, default=CLOSE)
     bound = min(round_up(problem, result.bound) for result in results)
-    for groups in chain(*(result.plans for result in results), _list_priced(pinned, options)):
+    others = chain(_list_priced(pinned, options), _list_placed(pinned, options))
+    for groups in chain(*(result.plans for result in results), others):
         trial = judge(problem, *_with_slots(problem, *_complete(problem, groups)))
         best = min(best, trial, key=lambda item: item.key)
-        if best.key[0] == 0 and best.price - bound <= close * best.price:
+        if best.key[0] == 0 and best.key[2] == 0 and best.price - bound <= close * best.price:
             break
     is_cut = any(result.is_cut for result in results)
     return Found(best=best, bound=bound, backend=results[0].backend, is_cut=is_cut)
@@ -108,14 +111,22 @@ def _list_priced(problems: Sequence[Consolidation], options: Options) -> Iterato
             yield from generate(priced, options).plans
 
 
+def _list_placed(problems: Sequence[Consolidation], options: Options) -> Iterator[list[HostGroup]]:
+    """Yield plans in which a refused machine counts more, so that machines are placed at the same price."""
+    for problem in problems:
+        dearer = replace(problem)
+        dearer.__dict__["own_price"] = PLACED_FACTOR * problem.own_price
+        yield from generate(dearer, options).plans
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Judged:
-    """Hosts, their decision and price, and what it is compared by: violations, price, and throughput."""
+    """Hosts, their decision and price, and the key of comparison: violations, price, refused, throughput."""
 
     groups: list[HostGroup]
     decision: Decision[ConsolidationPlan]
     price: float
-    key: tuple[int, float, float]
+    key: tuple[int, float, int, float]
 
 
 def judge(
@@ -127,7 +138,7 @@ def judge(
     metrics = measure(problem, decision.plan, None)
     violations = check(problem, decision.plan).of_limits(WITHOUT_RESTART)
     price = metrics["price_per_h"] or 0.0
-    key = (len(violations), price, -(metrics["score"] or 0.0))
+    key = (len(violations), price, int(metrics["refused"] or 0.0), -(metrics["score"] or 0.0))
     return Judged(groups=groups, decision=decision, price=price, key=key)
 
 

@@ -19,9 +19,10 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, gap_of, judged
 from planner.search.tolerances import STATED_GAP
-from planner_models.consolidation.designs.decision import decide, refuse_shortage
+from planner_models.consolidation.designs.decision import WITHOUT_RESTART, decide, refuse_shortage
 from planner_models.consolidation.designs.one_host import count_of
 from planner_models.consolidation.designs.slots import add_all_slots
+from planner_models.consolidation.designs.warm import continue_plan, keep_machines
 from planner_models.consolidation.designs.waves import Move, can_move, schedule
 from planner_models.consolidation.plan.metrics import measure
 from planner_models.consolidation.plan.plan import ConsolidationPlan
@@ -38,6 +39,8 @@ from planner_models.consolidation.problem.shapes import make_placing
 from planner_models.consolidation.problem.today import Today, read_today
 
 DEFAULT_BUDGET: Final = 0.02
+MAX_FOLLOWED: Final = 5_000
+"""Hosts of a plan before up to which some are emptied."""
 Budget = Annotated[
     float, Field(ge=0, le=1, description="share of all memory that may move, beside what must")
 ]
@@ -56,6 +59,7 @@ class Hosts:
             [problem.supplies[group.supply].host_type for group in groups], dtype=np.int64
         )
         self.supply = np.array([group.supply for group in groups], dtype=np.int64)
+        self.breaks_rules = False
         self.open = np.array([bool(group.content) for group in groups], dtype=bool)
         self._domain = [
             np.array([getattr(problem.supplies[group.supply], domain) for group in groups], dtype=object)
@@ -63,6 +67,11 @@ class Hosts:
         ]
         for row in range(len(groups)):
             self.refresh(row)
+
+    @property
+    def guarantees(self) -> frozenset[str]:
+        """Constraints that plans of these hosts keep: not the rules that machines break today and may not."""
+        return WITHOUT_RESTART - {"rules"} if self.breaks_rules else WITHOUT_RESTART
 
     def refresh(self, row: int) -> None:
         """Read the free amounts of a host again."""
@@ -126,14 +135,21 @@ class Hosts:
 
 @refuse_shortage
 def plan(
-    problem: Consolidation, *, budget: Budget = DEFAULT_BUDGET, options: Options = Options()
+    problem: Consolidation,
+    *,
+    budget: Budget = DEFAULT_BUDGET,
+    options: Options = Options(),
+    previous: Decision[ConsolidationPlan] | None = None,
 ) -> Decision[ConsolidationPlan]:
     """Empty the most expensive hosts from the present placement, with moved memory within a budget.
 
     Machines on hosts that are drained or too full, and those without a host, get one first; this memory is
     beside the budget. Machines that rules keep together stay where they are. The plan lists the moves in
-    waves. Without a present placement, or where machines that are together have no host, it is best fit.
+    waves. Without a present placement, it begins with the plan before, such as that of the last hour. Without
+    one, or where machines that are together have no host, it is best fit.
     """
+    if not has_today(problem) and previous is not None and previous.plan is not None:
+        return _follow(problem, previous.plan, budget, options)
     if not has_today(problem):
         packer = pack_all(problem, Packer(problem), decreasing(problem))
         return decide(problem, packer.groups, packer.refused)
@@ -150,7 +166,13 @@ def plan(
     empty_hosts(problem, hosts, rows, limit, deadline)
     groups = _with_slots(problem, hosts, refused)
     moves = list_moves(problem, today, groups)
-    decision = decide(problem, groups, refused, moves=schedule(problem, moves, today.hosts))
+    decision = decide(
+        problem,
+        groups,
+        refused,
+        moves=schedule(problem, moves, today.hosts),
+        guarantees=hosts.guarantees,
+    )
     assert decision.plan is not None
     price = measure(problem, decision.plan, None)["price_per_h"] or 0.0
     if refused or problem.survive is not None:
@@ -165,6 +187,26 @@ def plan(
         is_cut=deadline.is_over,
     )
     return Decision(plan=decision.plan, proof=proof, guarantees=decision.guarantees)
+
+
+def _follow(
+    problem: Consolidation, previous: ConsolidationPlan, budget: float, options: Options
+) -> Decision[ConsolidationPlan]:
+    """Return the hosts of a plan before after machines joined and left, and hosts were emptied."""
+    packer = continue_plan(problem, keep_machines(problem, previous))
+    groups = packer.groups
+    if not problem.bundles and sum(group.hosts for group in groups) <= MAX_FOLLOWED:
+        single = [group.split_off(1) for group in groups for _ in range(group.hosts)]
+        hosts = Hosts(problem, single)
+        machines = machines_on(problem, hosts)
+        every = np.ones(len(problem.machines), dtype=bool)
+        rows = _candidates(problem, hosts, machines, every, machines.sum(axis=1) > 0)
+        limit = budget * float(problem.memory_gb @ problem.count)
+        empty_hosts(problem, hosts, rows, limit, Deadline.of(options))
+        groups = [group for group in hosts.groups if group.content]
+    if problem.survive is not None and len(problem.survive):
+        groups = add_all_slots(problem, groups, packer.refused)
+    return decide(problem, groups, packer.refused)
 
 
 def has_today(problem: Consolidation) -> bool:
@@ -197,10 +239,42 @@ def _with_slots(problem: Consolidation, hosts: Hosts, refused: dict[int, int]) -
 
 
 def begin(problem: Consolidation) -> tuple[Today, Hosts, dict[int, int]]:
-    """Return today's placement, its hosts with machines that had none, and those that are refused."""
+    """Return today's placement, its hosts with machines that had none, and those that are refused.
+
+    A machine that may not move, and cannot stay, has no host in the plan. One that breaks a rule of zones or
+    conflicts today stays where no other host has a place for it.
+    """
     today = read_today(problem)
     hosts = Hosts(problem, today.groups)
-    return today, hosts, _settle(problem, hosts, today.homeless)
+    held = np.where(problem.at_once <= 0, today.displaced, 0)
+    refused = _settle(problem, hosts, today.homeless - held)
+    for shape in np.flatnonzero(held).tolist():
+        refused[shape] = refused.get(shape, 0) + int(held[shape])
+    for shape in sorted(refused):
+        refused[shape] -= _leave(
+            problem, today, hosts, shape, min(refused[shape], int(today.displaced[shape]))
+        )
+    return today, hosts, {shape: number for shape, number in refused.items() if number}
+
+
+def _leave(problem: Consolidation, today: Today, hosts: Hosts, shape: int, number: int) -> int:
+    """Leave machines that break rules on their hosts of today, which have space; return their number."""
+    position = {group.name: row for row, group in enumerate(hosts.groups)}
+    left = 0
+    for row, name in enumerate(today.hosts):
+        host = position.get(name)
+        while host is not None and left < number:
+            group = hosts.groups[host]
+            if group.members(shape) >= today.machines[row, shape]:
+                break
+            ways = enumerate(problem.placings[int(hosts.host_type[host])][shape])
+            way = next((way for way, item in ways if item.fits(group.free_node, group.free_whole)), None)
+            if way is None:
+                break
+            hosts.put(host, shape, way)
+            hosts.open[host] = hosts.breaks_rules = True
+            left += 1
+    return left
 
 
 def machines_on(problem: Consolidation, hosts: Hosts) -> Ints:

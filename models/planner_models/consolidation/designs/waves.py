@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.schema import WHOLE_HOST
@@ -24,6 +24,8 @@ from planner_models.consolidation.problem.schema import WHOLE_HOST
 GBIT_PER_GB: Final = 8.0
 DEFAULT_GBPS: Final = 10.0
 """Rate of hosts without a row in `links`."""
+LEAST_S: Final = 0.1
+"""Time that a move takes at least, such as one of a pod that requests no memory, s."""
 ROUNDS: Final = 3
 """Rounds of copies of what a machine wrote while it was sent."""
 
@@ -73,8 +75,9 @@ def find_rate(links: dict[str, Link], move: Move) -> float:
 def schedule(problem: Consolidation, moves: Sequence[Move], hosts: Sequence[str]) -> pd.DataFrame:
     """Return the table of moves with their times, in the order of their begin.
 
-    A move's wave is one more than the largest of the moves before it on the same hosts. The new host has the
-    capacity already: moves go where a plan found some beside the machines of today.
+    A move's wave is one more than the largest of those that ended before it on the same hosts, or of a group
+    of which only some may move at once. The new host has the capacity already: moves go where a plan found
+    some beside the machines of today.
     """
     links = links_of(problem, hosts)
     tasks = []
@@ -82,23 +85,43 @@ def schedule(problem: Consolidation, moves: Sequence[Move], hosts: Sequence[str]
         rate = find_rate(links, move)
         sent = send_gb(float(problem.memory_gb[move.shape]), _dirty(problem, move.shape), rate)
         assert sent is not None, "a plan moves no machine that cannot arrive"
-        tasks.append((move, sent, sent * GBIT_PER_GB / rate))
-    starts = _list_schedule(tasks, links, problem.at_once)
-    wave: dict[str, int] = {}
+        tasks.append((move, sent, max(sent * GBIT_PER_GB / rate, LEAST_S)))
+    limits = [(members, limit) for members, limit, _ in problem.move_limits]
+    starts = _list_schedule(tasks, links, limits)
+    waves = _Waves(limits)
     rows = []
     for number, index in enumerate(sorted(range(len(tasks)), key=lambda row: (starts[row], row))):
         move, sent, seconds = tasks[index]
-        its_wave = 1 + max(wave.get(move.source, 0), wave.get(move.target, 0))
-        if starts[index] == 0.0:
-            its_wave = 1
-        wave[move.source] = max(wave.get(move.source, 0), its_wave)
-        wave[move.target] = max(wave.get(move.target, 0), its_wave)
+        wave = waves.find(move, starts[index], starts[index] + seconds)
         name = problem.machine_index[move.shape]
-        rows.append(
-            (number + 1.0, float(its_wave), name, move.source, move.target, sent, starts[index], seconds)
-        )
+        rows.append((number + 1.0, wave, name, move.source, move.target, sent, starts[index], seconds))
     columns = ["move", "wave", "machine", "from_host", "to_host", "gb", "start_s", "seconds"]
     return pd.DataFrame(rows, columns=columns)
+
+
+class _Waves:
+    """Waves of moves in the order of their begin: each after those that ended before it on its hosts.
+
+    Moves of a wave that share a host or a limit were under way together, so that a wave may begin at once.
+    """
+
+    def __init__(self, limits: Sequence[tuple[Bools, float]]) -> None:
+        self._limits = limits
+        self._running: dict[str | int, list[tuple[float, float]]] = {}
+        self._ended: dict[str | int, float] = {}
+
+    def find(self, move: Move, start: float, end: float) -> float:
+        """Return the wave of the next move."""
+        keys: list[str | int] = [move.source, move.target]
+        keys += [row for row, (members, _) in enumerate(self._limits) if members[move.shape]]
+        for key in keys:
+            running = self._running.setdefault(key, [])
+            while running and running[0][0] <= start + 1e-9:
+                self._ended[key] = max(self._ended.get(key, 0.0), heapq.heappop(running)[1])
+        wave = 1.0 + max(self._ended.get(key, 0.0) for key in keys)
+        for key in keys:
+            heapq.heappush(self._running[key], (end, wave))
+        return wave
 
 
 def _dirty(problem: Consolidation, shape: int) -> float:
@@ -106,13 +129,15 @@ def _dirty(problem: Consolidation, shape: int) -> float:
 
 
 def _list_schedule(
-    tasks: Sequence[tuple[Move, float, float]], links: dict[str, Link], at_once: Floats
+    tasks: Sequence[tuple[Move, float, float]],
+    links: dict[str, Link],
+    limits: Sequence[tuple[Bools, float]],
 ) -> list[float]:
     """Return the begin of each task: whenever a move ends, those of the busiest hosts begin first.
 
-    at_once  (M,) machines of each shape that may move together
+    limits  (M,) machines of which only some may move together, and their number
     """
-    queue = _Queue(tasks, links, at_once)
+    queue = _Queue(tasks, links, limits)
     touched, now = set(queue.free), 0.0
     events: list[tuple[float, int]] = []
     while True:
@@ -131,10 +156,14 @@ class _Queue:
     """Moves that wait for streams of their hosts."""
 
     def __init__(
-        self, tasks: Sequence[tuple[Move, float, float]], links: dict[str, Link], at_once: Floats
+        self,
+        tasks: Sequence[tuple[Move, float, float]],
+        links: dict[str, Link],
+        limits: Sequence[tuple[Bools, float]],
     ) -> None:
         self._tasks, self._links = tasks, links
-        self._of_shape = at_once.copy()
+        self._members = [members for members, _ in limits]
+        self._may_begin = [limit for _, limit in limits]
         self._remaining: dict[str, float] = {}
         self._waiting: dict[str, list[int]] = {}
         for index, (move, _, seconds) in enumerate(tasks):
@@ -161,9 +190,11 @@ class _Queue:
         begun = []
         for index in sorted(candidates, key=self._priority):
             move, _, seconds = self._tasks[index]
-            may_move = self._of_shape[move.shape] > 0
+            limits = self._limits_of(move)
+            may_move = all(self._may_begin[row] > 0 for row in limits)
             if may_move and self.free[move.source] > 0 and self.free[move.target] > 0:
-                self._of_shape[move.shape] -= 1
+                for row in limits:
+                    self._may_begin[row] -= 1
                 self.starts[index] = now
                 begun.append(index)
                 for host in (move.source, move.target):
@@ -171,14 +202,18 @@ class _Queue:
                     self._remaining[host] -= seconds / self._links[host].streams
         return begun
 
+    def _limits_of(self, move: Move) -> list[int]:
+        """Return the limits of moves at once that a move is under."""
+        return [row for row, members in enumerate(self._members) if members[move.shape]]
+
     def end(self, ended: Sequence[int]) -> set[str]:
         """Free the streams of moves that ended; return their hosts."""
         touched = set()
         for index in ended:
-            shape = self._tasks[index][0].shape
-            self._of_shape[shape] += 1
-            if np.isfinite(self._of_shape[shape]):
-                touched |= {move.source for move, _, _ in self._tasks if move.shape == shape}
+            for row in self._limits_of(self._tasks[index][0]):
+                self._may_begin[row] += 1
+                members = self._members[row]
+                touched |= {move.source for move, _, _ in self._tasks if members[move.shape]}
             for host in (self._tasks[index][0].source, self._tasks[index][0].target):
                 self.free[host] += 1
                 touched.add(host)

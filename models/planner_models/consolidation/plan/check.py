@@ -250,6 +250,8 @@ def _check_rules(reading: Reading) -> Iterator[Violations]:
         elif rule.kind == "apart" and str(getattr(rule, "target", "") or ""):
             others = machines[:, problem.members(str(rule.target))].sum(axis=1)
             yield _check_apart(labels[domain], here, others)
+        elif rule.kind == "together" and 0 < reading.refused[members].sum() < problem.count[members].sum():
+            yield _wrong("rules", [f"group {group}, placed in part"])
         elif domain in ("rack", "zone"):
             yield _check_area(rule, labels[domain], here * reading.hosts)
         elif rule.kind == "together":

@@ -11,6 +11,7 @@ from planner.arrays import Floats
 from planner.contract.metrics import MONEY, Headline, less, more
 from planner_models.consolidation.plan.losses import Outcome, replay_losses, stopped_cost
 from planner_models.consolidation.plan.plan import ConsolidationPlan
+from planner_models.consolidation.plan.previous import count_moved
 from planner_models.consolidation.plan.reading import Reading, read_plan
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.today import count_machines
@@ -38,7 +39,7 @@ METRICS: Final = (
     more("restart_share", "", "share of the lost machines that restart, in the worst loss"),
     less("not_restarted", "machines", "machines that do not restart, in the worst loss"),
     less("split_machines", "machines", "machines in several nodes"),
-    less("moves", "moves", "machines that move from one present host to another"),
+    less("moves", "moves", "machines that move, from one present host to another or from the plan before"),
     less("moved_gb", "GB", "memory that moves send"),
     less("move_s", "s", "time until the last move ends"),
     less("stranded_share", "", "share of the free threads that are on hosts where no listed machine fits"),
@@ -80,7 +81,7 @@ LIMITS: Final = {
 def measure(
     problem: Consolidation,
     plan: ConsolidationPlan,
-    previous: ConsolidationPlan | None,  # noqa: ARG001 - the signature of `measure`
+    previous: ConsolidationPlan | None,
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
     reading = read_plan(problem, plan)
@@ -88,7 +89,7 @@ def measure(
     copies = reading.machines
     machines = copies.times[copies.first] * reading.hosts[copies.host[copies.first]]
     has_losses = problem.survive is not None and len(problem.survive) > 0
-    moved = count_moves(reading, plan)
+    moved = count_moves(reading, plan, previous)
     return {
         "price_per_h": price_per_h(reading, outcomes),
         "hosts": float(reading.hosts.sum()),
@@ -114,15 +115,21 @@ def lowest_throughput(reading: Reading) -> float | None:
     return float(weighted.min()) if len(weighted) else None
 
 
-def count_moves(reading: Reading, plan: ConsolidationPlan) -> tuple[float | None, float | None, float | None]:
+def count_moves(
+    reading: Reading, plan: ConsolidationPlan, previous: ConsolidationPlan | None
+) -> tuple[float | None, float | None, float | None]:
     """Return the moves from today, their memory, GB, and the time until the last one ends, s.
 
     Without a list of moves, a machine moves for each that a host has today and not in the plan; each sends
-    its memory once, and the time is unknown. None without machines today.
+    its memory once, and the time is unknown. Without machines today, they are the moves from the plan before,
+    such as that of the last hour; None without one.
     """
     problem = reading.problem
     if problem.now is None or not len(problem.now):
-        return None, None, None
+        moved = None if previous is None else count_moved(problem, previous, reading)
+        if moved is None:
+            return None, None, None
+        return float(moved.sum()), float(moved @ problem.memory_gb), None
     if plan.moves is not None:
         end = plan.moves["start_s"] + plan.moves["seconds"]
         return float(len(plan.moves)), float(plan.moves["gb"].sum()), float(end.max()) if len(end) else 0.0

@@ -63,18 +63,18 @@ def _most_at_once(start: Floats, end: Floats) -> float:
 
 
 def _check_budgets(reading: Reading, moves: pd.DataFrame) -> Violations:
-    """Return shapes of which more machines move at once than their disruption budget allows."""
+    """Return shapes and groups of which more machines move at once than their disruption budget allows."""
     problem = reading.problem
     start = moves["start_s"].to_numpy(float)
     end = start + moves["seconds"].to_numpy(float)
     margin = SOON * float(end.max(initial=0.0))
     shape = find_names(problem.machine_index, moves["machine"])
     rows = []
-    for row in np.unique(shape[shape >= 0]).tolist():
-        here = shape == row
+    for members, limit, name in problem.move_limits:
+        here = (shape >= 0) & members[shape]
         number = _most_at_once(start[here] + margin, end[here] - margin)
-        if number > problem.at_once[row]:
-            rows.append((str(problem.machine_index[row]), number, float(problem.at_once[row])))
+        if number > limit:
+            rows.append((name, number, limit))
     return Violations.of(
         "moves",
         where=[name for name, _, _ in rows],

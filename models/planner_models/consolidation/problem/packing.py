@@ -122,13 +122,13 @@ class Packer:
         reserve: float = 0.0,
         groups: Iterable[HostGroup] = (),
         may_open: bool = True,
-        excluded: frozenset[str] = frozenset(),
+        excluded: frozenset[int] = frozenset(),
     ) -> None:
         """Begin with some groups, which change.
 
         reserve   share of each capacity that is kept free
         may_open  whether hosts that are not in use may be opened
-        excluded  zones and racks where no host is opened
+        excluded  rows of supplies of which no host is opened
         """
         self.problem, self.rule, self.reserve, self.may_open = problem, rule, reserve, may_open
         self.groups: list[HostGroup] = list(groups)
@@ -204,7 +204,7 @@ class Packer:
             self.groups.insert(row, filled)
         else:
             self.groups[row] = filled
-        self._note(filled, shape, copies * hosts)
+        self.note(filled, shape, copies * hosts)
         return copies * hosts
 
     def _fill_host(self, group: HostGroup, shape: int, limit: int) -> int:
@@ -327,7 +327,7 @@ class Packer:
         """Return the number of hosts of a supply that can still be opened."""
         problem = self.problem
         item = problem.supplies[supply]
-        if {item.zone, item.rack} & self._excluded - {""}:
+        if supply in self._excluded:
             return 0.0
         of_type = sum(
             self._used[row] for row, other in enumerate(problem.supplies) if other.host_type == item.host_type
@@ -381,7 +381,8 @@ class Packer:
                     return 0
         return max(allowed, 0)
 
-    def _note(self, group: HostGroup, shape: int, machines: int) -> None:
+    def note(self, group: HostGroup, shape: int, machines: int) -> None:
+        """Count machines of a shape on hosts among the members of groups in zones and racks."""
         for members, (domain, its_machines) in zip(self._members, self.problem.area_members, strict=True):
             if its_machines[shape]:
                 name = self._domain_of(group, domain)
@@ -406,17 +407,21 @@ class Packer:
         if row is None or not self.problem.is_supplied[shape, self.groups[row].supply]:
             return False
         group = self.groups[row]
+        if self.capacity_of_domains(group, shape) < count:
+            return False
         if domain == "node":
             return self._place_in_node(group, shape, count)
         fits = self._fill_host(group, shape, count) == count
-        self._note(group, shape, count)
+        self.note(group, shape, count)
         return fits
 
     def _place_in_area(self, domain: str, name: str, shape: int, count: int) -> bool:
         inside = [group for group in self.groups if self._domain_of(group, domain) == name]
         outside = [group for group in self.groups if self._domain_of(group, domain) != name]
         others = frozenset(
-            getattr(supply, domain) for supply in self.problem.supplies if getattr(supply, domain) != name
+            row
+            for row, supply in enumerate(self.problem.supplies)
+            if getattr(supply, domain) != name or row in self._excluded
         )
         packer = Packer(self.problem, rule=self.rule, reserve=self.reserve, groups=inside, excluded=others)
         packer._used = self._used
@@ -450,7 +455,7 @@ class Packer:
             fits = self._times(group, way) >= count and not has_conflict(self.problem, group, shape)
             if way.span == 1 and (not nodes or copy[2] in nodes) and fits:
                 group.add(copy, way, count)
-                self._note(group, shape, count)
+                self.note(group, shape, count)
                 return True
         return False
 

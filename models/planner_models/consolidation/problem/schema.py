@@ -198,18 +198,19 @@ USES: Final = Table(
 RULES: Final = Table(
     name="rules",
     other_names=("affinities",),
-    about="where the members of a group may be: together, apart (one in a domain), spread (at most some in a "
-    "domain), pin (only there) or not_on (not there)",
+    about="where the members of a group may be: together (all in one domain, or none has a host), apart (one "
+    "in a domain), spread (at most some in a domain), pin (only there) or not_on (not there); at_once is how "
+    "many of them may move at once",
     columns={
         "kind": choice(
             "rule",
-            ("together", "apart", "spread", "pin", "not_on"),
+            ("together", "apart", "spread", "pin", "not_on", "at_once"),
             other_words={"apart": ("anti-affinity",)},
         ),
         "group": label("group of machines"),
         "domain": choice("what the rule is about", ("node", "host", "rack", "zone", "host_type")),
         "most": number(
-            "members that a domain may hold, for spread and apart",
+            "members that a domain may hold, for spread and apart; that may move, for at_once",
             at_least=1,
             at_most=MAX_COUNT,
             whole=True,

@@ -217,6 +217,21 @@ class ConsolidationTables:
         ]
 
     @cached_property
+    def move_limits(self) -> list[tuple[Bools, float, str]]:
+        """Machines, largest number of them that may move at once, and name, of each limit of moves."""
+        limited = np.flatnonzero(np.isfinite(self.at_once)).tolist()
+        limits = [
+            (np.arange(len(self.machines)) == row, float(self.at_once[row]), str(self.machine_index[row]))
+            for row in limited
+        ]
+        if self.rules is not None:
+            rows = self.rules[self.rules["kind"] == "at_once"]
+            limits += [
+                (self.members(str(row.group)), float(row.most), str(row.group)) for row in rows_of(rows)
+            ]
+        return limits
+
+    @cached_property
     def area_conflicts(self) -> list[Conflict]:
         """Pairs of groups of which no members are in the same rack or zone."""
         return [conflict for conflict in self.conflicts if conflict.domain != "host"]
@@ -460,11 +475,19 @@ class ConsolidationTables:
         return result
 
     def _racks_of(self, zone: str) -> list[str]:
-        if self.zones is None or not len(self.zones):
+        if self.zones is None or not len(self.zones) or not self._has_racks:
             return [""]
         row = self.zones[self.zones["zone"].astype(str) == zone]
         racks = int(row["racks"].iloc[0]) if len(row) else 1
-        return [""] if racks == 1 else [f"{zone} rack {number + 1}" for number in range(racks)]
+        return [f"{zone} rack {number + 1}" for number in range(racks)]
+
+    @cached_property
+    def _has_racks(self) -> bool:
+        """Whether zones have several racks, or rules or losses name them."""
+        assert self.zones is not None
+        tables = [table for table in (self.rules, self.survive) if table is not None]
+        is_named = any(bool((table["domain"] == "rack").any()) for table in tables)
+        return is_named or bool((self.zones["racks"].to_numpy(float) > 1).any())
 
     def _present_supplies(self) -> list[Supply]:
         """Return present hosts that need not be emptied; single ones where rules name hosts."""

@@ -27,13 +27,16 @@ class Today:
     hosts     names of all present hosts
     machines  (hosts, M) machines of each shape that are there today
     groups    hosts that need not be emptied, each with the machines that fit there; in the order of the table
-    homeless  (M,) machines that have no host today, or leave one that is drained or too full
+    homeless  (M,) machines that have no host today, or leave one that is drained or too full, or that rules
+              do not allow
+    displaced  (M,) those of them that have a host today
     """
 
     hosts: list[str]
     machines: Ints
     groups: list[HostGroup]
     homeless: Ints
+    displaced: Ints
 
     @property
     def overfull(self) -> list[str]:
@@ -80,20 +83,31 @@ def read_today(problem: Consolidation) -> Today:
     nodes = _nodes_of_rows(problem)
     supply_of = {name: row for row, supply in enumerate(problem.supplies) for name in supply.names}
     remaining = problem.count.copy()
-    groups = []
-    for row, name in enumerate(hosts):
-        if name not in supply_of:
-            continue
-        group = empty_group(problem, supply_of[name], 1)
+    ledger = Packer(problem)  # counts the members of groups in zones and racks
+    groups = {name: empty_group(problem, supply_of[name], 1) for name in hosts if name in supply_of}
+    is_fixed = problem.at_once <= 0
+    for selected in (is_fixed, ~is_fixed):  # machines that may not move keep their place
+        for row, name in enumerate(hosts):
+            if name not in groups:
+                continue
+            packer = Packer(problem, groups=[groups[name]], may_open=False)
+            shapes = np.flatnonzero((machines[row] > 0) & selected).tolist()
+            for shape in sorted(shapes, key=lambda shape: -float(problem.vcpus[shape])):
+                number = min(int(machines[row, shape]), int(remaining[shape]))
+                number = min(number, ledger.capacity_of_domains(groups[name], shape))
+                placed = _place(problem, packer, shape, number, nodes.get((name, shape), {}))
+                ledger.note(groups[name], shape, placed)
+                remaining[shape] -= placed
+    for name, group in groups.items():
         group.name = name
-        packer = Packer(problem, groups=[group], may_open=False)
-        order = sorted(np.flatnonzero(machines[row]).tolist(), key=lambda shape: -float(problem.vcpus[shape]))
-        for shape in order:
-            number = min(int(machines[row, shape]), int(remaining[shape]))
-            placed = _place(problem, packer, shape, number, nodes.get((name, shape), {}))
-            remaining[shape] -= placed
-        groups.append(packer.groups[0])
-    return Today(hosts=hosts, machines=machines, groups=groups, homeless=remaining)
+    present = np.minimum(machines.sum(axis=0), problem.count)
+    return Today(
+        hosts=hosts,
+        machines=machines,
+        groups=list(groups.values()),
+        homeless=remaining,
+        displaced=np.maximum(present - (problem.count - remaining), 0),
+    )
 
 
 def _nodes_of_rows(problem: Consolidation) -> dict[tuple[str, int], dict[str, float]]:

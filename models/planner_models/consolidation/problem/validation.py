@@ -164,16 +164,23 @@ def _find_bad_rules(problem: ConsolidationTables) -> Iterator[str]:
         name = row_name(frame, "rules", row)
         if {"together", "apart"} <= kinds.get((str(item.group), str(item.domain)), set()):
             faults.append(f"{name}: group '{item.group}' is together and apart in one {item.domain}")
-        if item.kind in ("pin", "not_on"):
-            if not target[row]:
-                faults.append(f"{name}: target is empty, {item.kind} needs the name of a {item.domain}")
-            if item.domain == "node":
-                faults.append(f"{name}: domain is node, {item.kind} can name a host_type, host, rack or zone")
-        elif item.kind == "apart" and target[row]:
-            faults += [f"{name}: {fault}" for fault in _find_bad_pair(problem, item, target[row])]
-        elif item.domain == "host_type":
-            faults.append(f"{name}: domain is host_type, which {item.kind} cannot limit")
+        faults += [f"{name}: {fault}" for fault in _find_bad_rule(problem, item, target[row])]
     yield from shorten_faults(faults, file_name(frame, "rules"), "that contradict")
+
+
+def _find_bad_rule(problem: ConsolidationTables, rule: Any, target: str) -> Iterator[str]:
+    """Yield errors of one rule: its domain and its target."""
+    if rule.kind in ("pin", "not_on"):
+        if not target:
+            yield f"target is empty, {rule.kind} needs the name of a {rule.domain}"
+        if rule.domain == "node":
+            yield f"domain is node, {rule.kind} can name a host_type, host, rack or zone"
+    elif rule.kind == "apart" and target:
+        yield from _find_bad_pair(problem, rule, target)
+    elif rule.kind == "at_once" and rule.domain != "host":
+        yield f"domain is {rule.domain}, must be host for at_once"
+    elif rule.domain == "host_type":
+        yield f"domain is host_type, which {rule.kind} cannot limit"
 
 
 def _find_bad_pair(problem: ConsolidationTables, rule: Any, target: str) -> Iterator[str]:

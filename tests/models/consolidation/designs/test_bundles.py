@@ -129,3 +129,17 @@ def test_one_host_keeps_the_machines_that_are_together() -> None:
     group.add((0, way.vcpus, 0), way, 2)
     kept = keep_one_host(problem, [group], np.array([0, 1]))
     assert [(item.hosts, item.members(0)) for item in kept] == [(1, 2)]
+
+
+def test_the_only_rack_of_a_zone_is_another_one_than_that_of_the_next_zone() -> None:
+    """Two racks hold two machines each: four that are in one rack together have no host."""
+    problem = make(
+        machines=machines(count=[4.0], vcpus_min=[8.0], group=["g"]),
+        zones={"zone": ["x", "y"], "most": [1.0, 1.0]},
+        rules={"kind": ["together"], "group": ["g"], "domain": ["rack"]},
+    )
+    plan = patterns.plan(problem).plan
+    assert plan is not None
+    assert not len(check(problem, plan))
+    assert plan.refused is not None
+    assert plan.refused["machines"].tolist() == [4.0]

@@ -358,7 +358,8 @@ class _Reader:
         first = self._first_pods()
         count = pd.Series(self.shape_of).value_counts().reindex(range(len(names))).to_list()
         requests = [self.requests[first[shape]] for shape in range(len(names))]
-        limits = self._moving_at_once(len(names), first)
+        budgets = self._budgets()
+        limits = self._moving_at_once(len(names), first, budgets)
         rules, groups = PodRules(
             names=names,
             examples=[self.pods[first[shape]] for shape in range(len(names))],
@@ -366,6 +367,7 @@ class _Reader:
             types=self.examples,
             pods=self.pods,
             shape_of=self.shape_of,
+            budgets=budgets,
         ).tabulate()
         return {
             "machines": {
@@ -394,13 +396,18 @@ class _Reader:
         """Return the row of the first pod of each shape."""
         return {shape: row for row, shape in reversed(list(enumerate(self.shape_of)))}
 
-    def _moving_at_once(self, shapes: int, first: Mapping[int, int]) -> list[float]:
-        """Return the pods of each shape that may be evicted at once: as its tightest, or first of many."""
+    def _budgets(self) -> list[tuple[Mapping[str, Any], float]]:
+        """Return the disruption budgets, and the pods that each allows to be evicted at once."""
         name = self.cluster.name
-        budgets = [
+        return [
             (item, allowed_disruptions(item, self.cluster.pods, f"{name}: disruption budget {name_of(item)}"))
             for item in self.cluster.budgets
         ]
+
+    def _moving_at_once(
+        self, shapes: int, first: Mapping[int, int], budgets: Sequence[tuple[Mapping[str, Any], float]]
+    ) -> list[float]:
+        """Return the pods of each shape that may be evicted at once: as its tightest, or first of many."""
         if len(self.pods) > MAX_READ_PODS:
             return [moving_at_once(self.pods[first[shape]], budgets) for shape in range(shapes)]
         limits = [math.inf] * shapes

@@ -194,6 +194,7 @@ class PodRules:
     examples  a pod of each
     nodes     all nodes; types, a node of each type
     pods      all pods, with their shapes
+    budgets   disruption budgets, and the pods that each allows to be evicted
     """
 
     names: list[str]
@@ -202,6 +203,7 @@ class PodRules:
     types: Mapping[str, Mapping[str, Any]]
     pods: list[Mapping[str, Any]]
     shape_of: list[int]
+    budgets: Sequence[tuple[Mapping[str, Any], float]] = ()
     groups: list[list[str]] = field(default_factory=list)
     _rules: list[Rule] = field(default_factory=list)
 
@@ -214,6 +216,7 @@ class PodRules:
         for shape in range(len(self.names)):
             for term in objects(self.examples[shape], "spec", "affinity", "podAffinity", REQUIRED):
                 self._place_near(shape, term)
+        self._share_budgets()
         tightest = {(*rule[:3], rule[4]): rule for rule in sorted(self._rules, key=lambda rule: -rule[3])}
         return list(tightest.values()), ["; ".join(dict.fromkeys(group)) for group in self.groups]
 
@@ -226,6 +229,14 @@ class PodRules:
         """Return the shapes that a term of one selects."""
         pod = self.examples[shape]
         return [row for row, other in enumerate(self.examples) if selects(term, pod, other)]
+
+    def _share_budgets(self) -> None:
+        """Add the limits of disruption budgets that several shapes share."""
+        for budget, allowed in self.budgets:
+            members = [row for row, pod in enumerate(self.examples) if _protects(budget, pod)]
+            if len(members) > 1 and allowed >= 1:
+                name = f"budget {namespace_of(budget)}/{name_of(budget)}"
+                self._add(("at_once", name, "host", allowed, ""), members)
 
     def _forbid_types(self, shape: int) -> None:
         """Add the types of nodes that do not allow a pod; none, with a warning, where no type does."""

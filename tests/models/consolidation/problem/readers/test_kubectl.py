@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -185,6 +186,74 @@ def test_budgets_without_a_status_follow_from_their_numbers(
     }
     problem = read(tmp_path, node("n1"), *(pod(f"web-{row}", {"cpu": "1"}) for row in range(4)), budget)
     assert problem.at_once.tolist() == [allowed]
+
+
+def test_pods_that_share_a_budget_move_in_turn(tmp_path: Path) -> None:
+    """A budget for two deployments allows one eviction at once, of both together."""
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "shop", "namespace": "shop"},
+        "spec": {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}},
+        "status": {"disruptionsAllowed": 1},
+    }
+    nodes = [node(f"n{row}") for row in (1, 2, 3)]
+    pods = [
+        pod("web-1", {"cpu": "1"}, on="n1"),
+        pod("cart-1", {"cpu": "1"}, on="n2", owner=("ReplicaSet", "cart-5d4f8c7b6d")),
+        pod("big-1", {"cpu": "2"}, on="n3", owner=("Job", "big")),
+    ]
+    problem = read(tmp_path, *nodes, *pods, budget)
+    plan = repack.plan(problem, budget=1.0).plan
+    assert plan is not None
+    assert plan.moves is not None
+    assert plan.moves["wave"].tolist() == [1.0, 2.0]
+    assert not len(check(problem, plan))
+    together = replace(plan, moves=plan.moves.assign(start_s=0.0))
+    assert check(problem, together).frame["where"].tolist() == ["n3", "budget shop/shop"]
+
+
+def test_pods_that_break_a_rule_today_stay_where_no_other_node_holds_them(tmp_path: Path) -> None:
+    """Both databases are on one node, which their anti-affinity forbids since; the only other one is full."""
+    away = away_from("full")
+    pods = [
+        pod("db-1", {"cpu": "1"}, owner=("StatefulSet", "db"), on="n1", affinity=away),
+        pod("full-1", {"cpu": "2"}, owner=("Job", "full"), on="n1"),
+        pod("other-1", {"cpu": "4"}, owner=("Job", "other"), on="n2"),
+    ]
+    problem = read(tmp_path, node("n1"), node("n2"), *pods)
+    decision = repack.plan(problem, budget=1.0)
+    assert decision.plan is not None
+    assert decision.plan.refused is None
+    assert "rules" not in (decision.guarantees or ())
+    assert check(problem, decision.plan).frame["limit"].tolist() == ["rules"]
+
+
+def test_a_cordoned_node_keeps_the_pods_that_may_not_be_evicted(tmp_path: Path) -> None:
+    fixed = {"karpenter.sh/do-not-disrupt": "true"}
+    pods = [
+        pod("web-1", {"cpu": "1"}, on="n1"),
+        pod("job-1", {"cpu": "1"}, on="n1", annotations=fixed, owner=("Job", "job")),
+    ]
+    problem = read(tmp_path, node("n1", unschedulable=True), node("n2"), *pods)
+    decision = repack.plan(problem, budget=1.0)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    assert decision.plan.refused is not None
+    assert decision.plan.refused["machine"].tolist() == ["shop/job"]
+
+
+def test_no_pod_is_refused_where_all_have_a_node_at_the_same_price(tmp_path: Path) -> None:
+    """Only n1 has the disk of the first app, whose pods keep away from those of the other."""
+    nodes = [node("n1", labels={"disk": "ssd"}), node("n2"), node("n3")]
+    first = pod("web-1", {"cpu": "1"}, on="n1", affinity=away_from("api"), nodeSelector={"disk": "ssd"})
+    others = [
+        pod(f"api-{row}", {"cpu": "3"}, on=f"n{row}", owner=("Job", "api"), affinity=away_from("api"))
+        for row in (2, 3)
+    ]
+    decision = patterns.plan(read(tmp_path, *nodes, first, *others))
+    assert decision.plan is not None
+    assert decision.plan.refused is None
+    assert decision.proof.objective == decision.proof.bound == 3.0
 
 
 def test_pods_with_the_same_port_of_the_host_are_on_different_hosts(tmp_path: Path) -> None:
