@@ -7,6 +7,7 @@ whose machines the others can hold in sum.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Annotated, Final
 
 import numpy as np
@@ -35,7 +36,7 @@ from planner_models.consolidation.problem.packing import (
     pack_all,
 )
 from planner_models.consolidation.problem.problem import Consolidation
-from planner_models.consolidation.problem.shapes import make_placing
+from planner_models.consolidation.problem.shapes import Placing, make_placing
 from planner_models.consolidation.problem.today import Today, read_today
 
 DEFAULT_BUDGET: Final = 0.02
@@ -87,19 +88,25 @@ class Hosts:
             usable &= np.array([not has_conflict(self.problem, group, shape) for group in self.groups])
         for host_type in np.unique(self.host_type[usable]).tolist():
             rows = np.flatnonzero(usable & (self.host_type == host_type))
-            for index, way in enumerate(self.problem.placings[host_type][shape]):
-                needed = np.array(way.node)
-                free = self.free[rows][:, : len(needed)]
-                fits = ((free + 1e-9 >= needed) | (needed == 0)).all(axis=(1, 2))
-                fits &= (self.free_whole[rows] + 1e-9 >= np.array(way.whole)).all(axis=1)
-                if fits.any():
-                    candidates = rows[fits]
-                    threads = self.free[candidates, :, 0].clip(min=0.0).sum(axis=1)
-                    row = int(candidates[np.argmin(threads)])
-                    key = (float(threads.min()), row, index)
-                    best = key if best is None or key < best else best
+            ways = enumerate(self.problem.placings[host_type][shape])
+            for _, same_span in groupby(ways, key=lambda item: item[1].span):
+                choices = [self._least_free(rows, index, way) for index, way in same_span]
+                fitting = [choice for choice in choices if choice is not None]
+                if fitting:
+                    best = min(fitting) if best is None else min(best, *fitting)
                     break
         return None if best is None else best[1:]
+
+    def _least_free(self, rows: Ints, index: int, way: Placing) -> tuple[float, int, int] | None:
+        """Return free threads, host and way of the fullest host that holds a machine; None for none."""
+        needed = np.array(way.node)
+        free = self.free[rows][:, : len(needed)]
+        fits = ((free + 1e-9 >= needed) | (needed == 0)).all(axis=(1, 2))
+        fits &= (self.free_whole[rows] + 1e-9 >= np.array(way.whole)).all(axis=1)
+        if not fits.any():
+            return None
+        threads = self.free[rows[fits], :, 0].clip(min=0.0).sum(axis=1)
+        return float(threads.min()), int(rows[fits][np.argmin(threads)]), index
 
     def _below_limits(self, shape: int) -> Bools:
         """Return whether rules of zones and racks allow one more machine of a shape on each host."""
