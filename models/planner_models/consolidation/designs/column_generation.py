@@ -343,7 +343,7 @@ def generate(problem: Consolidation, options: Options) -> Generated:
         )
     hosts = search.solve_linear()
     return Generated(
-        plans=Rounding(search).list_plans(hosts),
+        plans=Rounding(search).list_plans(hosts) if search.master.columns else [start.groups],
         bound=search.bound,
         is_cut=search.is_cut,
         backend=search.backend,

@@ -247,9 +247,9 @@ class Master:
     def used(self, hosts: Ints) -> Floats:
         """Return the hosts of columns by area, type and zone."""
         problem = self.problem
-        area = np.array([row for _, row in self.columns])
-        host_type = np.array([pattern.host_type for pattern, _ in self.columns])
-        zone = np.array([self.areas[row].zone for row in area])
+        area = np.array([row for _, row in self.columns], dtype=np.int64)
+        host_type = np.array([pattern.host_type for pattern, _ in self.columns], dtype=np.int64)
+        zone = np.array([self.areas[row].zone for row in area.tolist()], dtype=np.int64)
         return np.concatenate(
             [
                 np.bincount(area, hosts, minlength=len(self.areas)),

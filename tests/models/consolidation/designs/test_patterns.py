@@ -135,6 +135,20 @@ def test_hosts_that_are_too_few_hold_the_machines_of_most_weight() -> None:
     assert "32 threads" in strict.reasons[0]
 
 
+def test_machines_that_rules_allow_nowhere_are_refused() -> None:
+    """No pattern has a machine, so that the search has no column."""
+    problem = make(
+        machines=machines(count=[2.0], group=["g"]),
+        zones={"zone": ["x", "y"]},
+        rules={"kind": ["not_on"] * 2, "group": ["g"] * 2, "domain": ["zone"] * 2, "target": ["x", "y"]},
+    )
+    decision = patterns.plan(problem)
+    assert decision.plan is not None
+    assert decision.plan.refused is not None
+    assert decision.plan.refused["machines"].tolist() == [2.0]
+    assert decision.proof.objective == decision.proof.bound == 2.0
+
+
 def test_hosts_that_cost_nothing_are_no_reason_to_refuse_machines() -> None:
     """Two pairs fit a host only where each node has one of both shapes; best fit refuses all of them."""
     problem = make(
