@@ -34,7 +34,7 @@ DECISIONS = {
     "flowtables": {"megaflows", "masks"},
     "geostore": {"replicas", "routes", "propagation", "classes", "servers", "shards"},
     "livevideo": {"trees", "waits", "viewers"},
-    "membership": {"members", "protocol", "watch", "cheaper", "shed", "fences", "naming"},
+    "membership": {"members", "protocol", "watch", "cheaper", "shed", "fences", "naming", "seeds", "gossip"},
     "multicast": {"partitions", "meta_groups", "headers", "header_rules"},
     "rotors": {"period", "circuits", "routes", "expander"},
     "contracts": {"loads"},

@@ -25,6 +25,13 @@ the host of a suspected member first, which a cut prevents; `fenced` blocks its 
 and bits of epochs. With `short_timeouts` two members may lead, and the time is counted. `omniscient` places
 none: it is a bound for all rules, with failures known as they happen.
 
+`swim` declares members down by probes and gossip, and `kubernetes_nodes` starts a pod elsewhere after a grace
+and an eviction; with both two may lead. `byzantine_psl`, `byzantine_bgp`, `byzantine_gm` and
+`byzantine_early` agree in rounds beside members that lie: $n = 3t+1$ members at regions as near to each other as can be, by an
+exact search, and $t+1$, $\min\{f+2, t+1\}$ or $\min\{f+5, t+1\}$ rounds of half the longest round-trip time.
+`flooding`, `name_dropper`, `clusters` and `rendezvous` leave members where they are, and say how fast the
+processes of a group find each other, in which messages.
+
 Failures of hosts stop processes; those of larger sites cut them off. A service is down while no quorum is up,
 until a failure of the leader is suspected, and until the next one has taken over. A cut of a rack takes an
 epoch of names; where none is free ($B$ is Erlang's loss formula), the cut is not made and nobody takes over:
@@ -41,12 +48,15 @@ most_commit_ms?, most_price_per_month?, decisions_per_s?, value_bytes?, targets?
 `pauses(site, per_month, mean_s)`, `watchers(kind, interval_ms, timeout_ms?, capacity_per_s?, bytes)`,
 `current(service, site, role?, count?)`, the members of today, `ports(switch, port, to, applications, epochs,
 processes, rule_capacity, rule_ms)` that fences are at, `naming(bits_of_epoch, bits_of_app, bits_of_local,
-processes, life_days, partitions_per_month, ports_per_cut, retries)`, and `events(at_s, site, what)`. A plan
-is `members(service, site, role, count)`,
-`protocol(service, name, n, quorum, rounds, commit_ms)` and `watch(service, kind, interval_ms, timeout_ms)`,
-with `cheaper(service, members, price, down_s)` where cheaper members were searched, and `shed(service,
-targets)` where managers cannot watch all, and with `fences(switch, port, by, rules)` and
-`naming(bits_of_epoch, bits_of_app, bits_of_local, epochs_per_cut)` where members are fenced.
+processes, life_days, partitions_per_month, ports_per_cut, retries)`, `events(at_s, site, what)`, and
+`gossip(members, seeds, fan_out, interval_ms, retransmit, joins_per_s, syncs_per_s, loss?, start?)` with
+`contacts(member, knows)` of a group. A plan is `members(service, site, role, count)`,
+`protocol(service, name, n, quorum, rounds, commit_ms)` and `watch(service, kind, interval_ms, timeout_ms,
+wait_ms?)`, with `cheaper(service, members, price, down_s)` where cheaper members were searched, and
+`shed(service, targets)` where managers cannot watch all, and with `fences(switch, port, by, rules)` and
+`naming(bits_of_epoch, bits_of_app, bits_of_local, epochs_per_cut)` where members are fenced, and
+`seeds(site, count)` and `gossip(protocol, fan_out, interval_ms, retransmit, rounds, messages, busiest)` for a
+group.
 
 >>> from planner_models import membership
 >>> problem = membership.problem.generators.small()

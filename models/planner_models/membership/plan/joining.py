@@ -88,6 +88,7 @@ def check_joining(problem: Membership, plan: MembershipPlan) -> Violations:
     expected = {"gossip": gossip_rounds(group)}
     if line["protocol"] == "rendezvous":
         expected["rendezvous"] = rendezvous_rounds(group.members, int(line["fan_out"]))
+    _require_messages(group, rounds, busiest, float(line["messages"]))
     needed = expected.get(str(line["protocol"]), rounds)
     if needed != rounds:
         raise PlanRejected(f"gossip: rounds is {rounds}, {line['protocol']} takes {needed}")
@@ -100,6 +101,16 @@ def check_joining(problem: Membership, plan: MembershipPlan) -> Violations:
         allowed=np.array([served] * len(over)),
         unit="joins/s",
     )
+
+
+def _require_messages(group: Group, rounds: int, busiest: float, messages: float) -> None:
+    """Raise PlanRejected for fewer messages than processes that hear, and more than all can send."""
+    fewest, largest = group.members - 1.0, rounds * group.members * max(busiest, group.retransmit)
+    if not fewest * (1 - 1e-9) <= messages <= largest * (1 + 1e-9):
+        raise PlanRejected(
+            f"gossip: messages is {messages:,.0f}, must be {fewest:,.0f} to {largest:,.0f} for "
+            f"{group.members:,} processes, {rounds} rounds and {busiest:,.0f} messages of one in a round"
+        )
 
 
 def join_metrics(problem: Membership, plan: MembershipPlan) -> dict[str, float | None]:
