@@ -27,10 +27,10 @@ none: it is a bound for all rules, with failures known as they happen.
 
 `swim` declares members down by probes and gossip, and `kubernetes_nodes` starts a pod elsewhere after a grace
 and an eviction; with both two may lead. `byzantine_psl`, `byzantine_bgp`, `byzantine_gm` and
-`byzantine_early` agree in rounds beside members that lie: $n = 3t+1$ members at regions as near to each other as can be, by an
-exact search, and $t+1$, $\min\{f+2, t+1\}$ or $\min\{f+5, t+1\}$ rounds of half the longest round-trip time.
-`flooding`, `name_dropper`, `clusters` and `rendezvous` leave members where they are, and say how fast the
-processes of a group find each other, in which messages.
+`byzantine_early` agree in rounds beside members that lie: $n = 3t+1$ members at regions as near to each other
+as can be, by an exact search, and $t+1$, $\min\{f+2, t+1\}$ or $\min\{f+5, t+1\}$ rounds of half the longest
+round-trip time. `flooding`, `name_dropper`, `clusters` and `rendezvous` leave members where they are, and say
+how fast the processes of a group find each other, in which messages.
 
 Failures of hosts stop processes; those of larger sites cut them off. A service is down while no quorum is up,
 until a failure of the leader is suspected, and until the next one has taken over. A cut of a rack takes an

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -147,10 +148,22 @@ def monthly_alarms(
         return np.zeros(len(timeouts_s))
     delays, numbers = problem.delay_matrix, problem.leaf_number
     pair = numbers[leader], numbers[list(watchers)]
-    rates = false_alarm_rates(interval_s, timeouts_s, delays.loss[pair], delays.spread_s[pair])
+    loss, spread_s = delays.loss[pair], delays.spread_s[pair]
+    if len(timeouts_s) == 1:
+        ways = zip(loss.tolist(), spread_s.tolist(), strict=True)
+        rates = np.array([[_alarm_rate(interval_s, float(timeouts_s[0]), *way)] for way in ways])
+    else:
+        rates = false_alarm_rates(interval_s, timeouts_s, loss, spread_s)
     counts = np.array(list(watchers.values()), dtype=float)
     alarms = MONTH_S * (counts @ rates)
     return np.asarray(alarms + paused_alarms(problem.site_pauses[leader], interval_s, timeouts_s))
+
+
+@functools.lru_cache(maxsize=4_096)
+def _alarm_rate(interval_s: float, timeout_s: float, loss: float, spread_s: float) -> float:
+    """Return false alarms in a second of one way of heartbeats: many services have the same."""
+    ways = np.array([loss]), np.array([spread_s])
+    return float(false_alarm_rates(interval_s, np.array([timeout_s]), *ways)[0, 0])
 
 
 @dataclass(frozen=True, kw_only=True)
