@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-
-import pandas as pd
+from dataclasses import replace
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof
 from planner.options import Options
 from planner.search.judged import feasible, infeasible
+from planner_models.membership.designs.groups import Extras, join_by_gossip
 from planner_models.membership.plan.evaluation import decision_ms
 from planner_models.membership.plan.plan import MembershipPlan, Placement, make_plan
 from planner_models.membership.problem.problem import Membership, Service
@@ -19,17 +18,6 @@ SAFE: frozenset[str] = frozenset({"hosts", "quorums", "one_leader", "capacity"})
 """Guarantees of rules that never have two leaders, and do not look at limits."""
 UNSAFE: frozenset[str] = frozenset({"hosts", "quorums", "capacity"})
 """Guarantees of rules by which two members may lead."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Extras:
-    """Tables of a plan beside its members; see `MembershipPlan`."""
-
-    cheaper: pd.DataFrame | None = None
-    fences: pd.DataFrame | None = None
-    naming: pd.DataFrame | None = None
-    seeds: pd.DataFrame | None = None
-    gossip: pd.DataFrame | None = None
 
 
 Place = Callable[[Membership, Service], Placement | str]
@@ -76,7 +64,11 @@ def conclude(
         ]
         return Decision(plan=None, proof=infeasible(*reasons))
     commit_ms = {name: decision_ms(problem, item) for name, item in placements.items()}
-    plan = replace(make_plan(problem, placements, commit_ms), **vars(extras or Extras()))
+    tables = vars(extras or Extras())
+    if problem.gossip is not None and len(problem.gossip) and tables["gossip"] is None:
+        joins = join_by_gossip(problem)  # a group is there whatever its services do
+        tables = {**tables, "seeds": joins.seeds, "gossip": joins.gossip}
+    plan = replace(make_plan(problem, placements, commit_ms), **tables)
     return Decision(plan=plan, proof=proof, guarantees=guarantees)
 
 

@@ -10,14 +10,13 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.membership.designs import raft
-from planner_models.membership.designs.decision import UNSAFE, Extras, decide, lack_of_hosts
-from planner_models.membership.designs.joining import make_extras
+from planner_models.membership.designs.decision import UNSAFE, decide, lack_of_hosts
+from planner_models.membership.designs.groups import join_by_gossip
 from planner_models.membership.designs.reported import NO_MANAGERS
 from planner_models.membership.designs.rules import current_counts, nearest_leader, spread
-from planner_models.membership.plan.joining import Joining, gossip_rounds
 from planner_models.membership.plan.plan import EVICT_RULE, REACTION_RULE, MembershipPlan, Placement
 from planner_models.membership.plan.watching import swim_suspicion_s
-from planner_models.membership.problem.problem import Group, Membership, Service
+from planner_models.membership.problem.problem import Membership, Service
 from planner_models.membership.problem.schema import NODE, SWIM
 
 
@@ -30,24 +29,6 @@ def plan_swim(problem: Membership, *, options: Options = Options()) -> Decision[
     source  Das, Gupta and Motivala 2002 (SWIM); HashiCorp memberlist: defaults
     """
     return decide(problem, place_swim, guarantees=UNSAFE, extras=join_by_gossip(problem), options=options)
-
-
-def join_by_gossip(problem: Membership) -> Extras:
-    """Return the seeds of a group and the spread of joins by gossip, with its usual settings."""
-    group = problem.group
-    return make_extras(problem, count_gossip(group))
-
-
-def count_gossip(group: Group) -> Joining:
-    """Return the rounds and messages in which a join is known to all by gossip."""
-    each = group.retransmit * len(str(group.members))
-    return Joining(
-        protocol="gossip",
-        fan_out=group.fan_out,
-        rounds=gossip_rounds(group),
-        messages=float(group.members * each),
-        busiest=float(group.fan_out),
-    )
 
 
 def place_swim(problem: Membership, service: Service) -> Placement | str:

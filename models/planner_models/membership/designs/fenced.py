@@ -17,7 +17,8 @@ from planner.search.deadline import Deadline
 from planner.search.judged import feasible, infeasible, judged
 from planner_models.membership.designs import raft
 from planner_models.membership.designs.counts import CountSearch, Request
-from planner_models.membership.designs.decision import SAFE, Extras, conclude, lack_of_hosts
+from planner_models.membership.designs.decision import SAFE, conclude, lack_of_hosts
+from planner_models.membership.designs.groups import Extras
 from planner_models.membership.designs.reported import NO_MANAGERS
 from planner_models.membership.designs.rules import current_counts, nearest_leader, spread
 from planner_models.membership.plan.check import price_of

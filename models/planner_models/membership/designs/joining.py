@@ -13,9 +13,9 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import infeasible
 from planner_models.membership.designs import raft
-from planner_models.membership.designs.decision import SAFE, Extras, decide
-from planner_models.membership.designs.rules import spread
-from planner_models.membership.plan.joining import Joining, tabulate_joining, tabulate_seeds
+from planner_models.membership.designs.decision import SAFE, decide
+from planner_models.membership.designs.groups import make_extras
+from planner_models.membership.plan.joining import Joining
 from planner_models.membership.plan.plan import MembershipPlan
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.protocols import clusters, discovery
@@ -143,13 +143,3 @@ def first_contacts(problem: Membership, rng: np.random.Generator) -> Bools:
     for member, knows in zip(frame["member"].astype(str), frame["knows"].astype(str), strict=True):
         edges[names[member], names[knows]] = True
     return edges
-
-
-def make_extras(problem: Membership, joining: Joining) -> Extras:
-    """Return the tables of a group: its seeds, over the zones of a region, and the way of joining."""
-    group = problem.group
-    counts = spread(problem, group.seeds) or {int(problem.leaves[0]): group.seeds}
-    missing = group.seeds - sum(counts.values())
-    first = min(counts)
-    counts[first] += max(missing, 0)  # further seeds beside the first, on hosts of other processes
-    return Extras(seeds=tabulate_seeds(problem, counts), gossip=tabulate_joining(group, joining))

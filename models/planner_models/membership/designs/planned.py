@@ -17,7 +17,8 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, infeasible, judged, undecided
 from planner_models.membership.designs.counts import least_down
-from planner_models.membership.designs.decision import Extras, conclude, lack_of_hosts
+from planner_models.membership.designs.decision import conclude, lack_of_hosts
+from planner_models.membership.designs.groups import Extras
 from planner_models.membership.designs.placement import LeaderSearch, Search
 from planner_models.membership.plan.metrics import measure
 from planner_models.membership.plan.plan import CHEAPER, MAJORITY_RULE, MembershipPlan, Placement

@@ -141,7 +141,6 @@ HEADLINE_TABLE: Final = (
     "false_alarms",
     "detect_s",
     "commit_ms",
-    "join_s",
     "price",
     "members",
     "unwatched",
