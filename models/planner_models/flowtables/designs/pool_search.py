@@ -179,11 +179,15 @@ class PoolSearch:
         minimal  a mask for each header, of which some are added
         deadline  at which the search ends
         """
-        cost = self.cost_of_masks(masks)
+        cost, known = self.cost_of_masks(masks), {masks.tobytes()}
         for _ in range(trials):
             if deadline.is_over:
                 break
             tried = self._change(masks, minimal, random)
+            key = tried.tobytes()
+            if key in known:  # it did not cost less than what has been found since
+                continue
+            known.add(key)
             choice = self.choose(tried)
             new = self.cost(tried, choice)
             if new < cost:
