@@ -7,6 +7,7 @@ import pandas as pd
 
 from planner.arrays import Floats
 from planner.contract.plan import Violations
+from planner.contract.tolerances import exceeds
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.plan.reading import Reading
 from planner_models.consolidation.problem.rows import rows_of
@@ -23,7 +24,11 @@ def check_moves(reading: Reading, plan: ConsolidationPlan) -> Violations:
     moves = plan.moves
     if moves is None or reading.problem.present is None:
         return Violations()
-    return _check_balance(reading, moves) + _check_streams(reading, moves) + _check_budgets(reading, moves)
+    balance = _check_balance(reading, moves)
+    if len(balance):
+        return balance
+    streams, budgets = _check_streams(reading, moves), _check_budgets(reading, moves)
+    return streams + budgets + _check_moments(reading, moves)
 
 
 def _check_balance(reading: Reading, moves: pd.DataFrame) -> Violations:
@@ -53,6 +58,43 @@ def _check_balance(reading: Reading, moves: pd.DataFrame) -> Violations:
     return Violations.of(
         "moves", where=names, amount=np.ones(len(names)), allowed=np.zeros(len(names)), unit=""
     )
+
+
+def _check_moments(reading: Reading, moves: pd.DataFrame) -> Violations:
+    """Return hosts that have too little of something at some moment, while machines move.
+
+    A machine takes its new host from the begin of its move on, and its old one to the end. A host that has
+    too little today may have no more than that.
+    """
+    problem = reading.problem
+    hosts, machines = count_machines(problem)
+    assert problem.present is not None
+    host_type = find_names(problem.type_index, problem.present["host_type"])
+    shape = find_names(problem.machine_index, moves["machine"])
+    start = moves["start_s"].to_numpy(float)
+    end = start + moves["seconds"].to_numpy(float)
+    early = end - SOON * float(end.max(initial=0.0))
+    columns = slice(0, 2 + len(problem.resources))
+    names: list[str] = []
+    amounts: list[float] = []
+    limits: list[float] = []
+    for row, host in enumerate(hosts):
+        to_host = np.flatnonzero((moves["to_host"].astype(str) == host).to_numpy())
+        if not len(to_host):
+            continue
+        from_host = np.flatnonzero((moves["from_host"].astype(str) == host).to_numpy())
+        needs = problem.needs[:, columns]
+        change = np.concatenate([-needs[shape[from_host]], needs[shape[to_host]]])
+        order = np.argsort(np.concatenate([early[from_host], start[to_host]]), kind="stable")
+        today = machines[row] @ needs
+        use = today + np.cumsum(change[order], axis=0)
+        item = problem.host_shapes[int(host_type[row])]
+        capacity = np.maximum(np.minimum(item.node.sum(axis=0), item.whole)[columns], today)
+        for column in np.flatnonzero(exceeds(use, capacity, use + 1.0).any(axis=0)).tolist():
+            names.append(host)
+            amounts.append(float(use[:, column].max()))
+            limits.append(float(capacity[column]))
+    return Violations.of("moves", where=names, amount=amounts, allowed=limits, unit="")
 
 
 def _most_at_once(start: Floats, end: Floats) -> float:

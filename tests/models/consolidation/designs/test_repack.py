@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from planner_models.consolidation import Consolidation, check, measure
@@ -114,3 +116,31 @@ def test_a_host_with_too_many_machines_today_loses_some() -> None:
     assert not len(check(problem, plan))
     assert plan.moves is not None
     assert plan.moves[["from_host", "to_host"]].to_numpy().tolist() == [["a", "b"]]
+
+
+def test_a_host_has_the_capacity_at_each_moment_of_the_moves() -> None:
+    """Two machines change places: while they move, each host would have to hold both."""
+    problem = make(
+        machines=machines(
+            machine=["left", "right"], vcpus_min=[8.0, 8.0], memory_gb=[40.0, 40.0], split=["even"] * 2
+        ),
+        present={"host": ["a", "b"], "host_type": ["h", "h"]},
+        now={"machine": ["left", "right"], "host": ["a", "b"]},
+    )
+    plan = repack.plan(problem, budget=0.0).plan
+    assert plan is not None
+    other = plan.placement.assign(host=plan.placement["host"].map({"a": "b", "b": "a"}))
+    swap = pd.DataFrame(
+        {
+            "move": [1.0, 2.0],
+            "wave": [1.0, 2.0],
+            "machine": ["left", "right"],
+            "from_host": ["a", "b"],
+            "to_host": ["b", "a"],
+            "gb": [40.0, 40.0],
+            "start_s": [0.0, 40.0],
+            "seconds": [32.0, 32.0],
+        }
+    )
+    frame = check(problem, replace(plan, placement=other, moves=swap)).frame
+    assert frame[["limit", "where", "amount", "allowed"]].to_numpy().tolist() == [["moves", "b", 80.0, 64.0]]
