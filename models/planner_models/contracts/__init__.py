@@ -38,7 +38,8 @@ Where contracts are on one bill, or meter traffic in, $x_{wc}$ is replaced by wh
 $\sum_c k_{wc} x_{wc}$ over its contracts, with $k$ the traffic that is metered of a Mbit/s out; several
 meters of a bill cost what the larger volume does. A relaxation of the same kind gives the bound, a linear
 program the loads for free windows that its dual prices improve, and an integer program the optimum where that
-is small.
+is small. Where a gap is left and at most six bills are not by the mean, branching on boxes of levels raises
+the bound here too (`bill_boxes`).
 
 `optimum` optimises over every split of each window's traffic in any fractions, within the limits of
 contracts and of switching, that leaves no more unserved than contracts make it. Its bound on the objective is

@@ -39,7 +39,7 @@ def billed_level(samples: Floats, share: float = PAID_SHARE) -> float:
 
 
 def levels_of_next(samples: Floats, share: float = PAID_SHARE, *, times: int = 1) -> tuple[float, float]:
-    """Return the levels between which further samples decide what is billed.
+    """Return the least and the largest billed level with further samples of one value.
 
     With a sample u that is added so many times, `billed_level` is u within these levels, the lower one where
     u is below it, and the upper one where u is above it: u is then among the windows that are not billed. The

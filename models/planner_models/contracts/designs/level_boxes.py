@@ -85,14 +85,62 @@ class Box(NamedTuple):
     high: Floats
 
 
-class _Boxes:
-    """The boxes of one region, and the multipliers that are known.
+class Boxes:
+    """Boxes of billed levels, of which parts are left out where every plan costs `enough`.
 
-    enough  bill from which boxes are left out
+    least, most  (n,) limits of the levels
+    price        (n,) least price of a Mbit/s of each level
+    enough       bill from which boxes are left out
     """
 
+    least: Floats
+    most: Floats
+    price: Floats
+    enough: float = 0.0
+
+    def cost(self, level: Floats) -> float:
+        """Return the bill of levels (n,), without volumes billed by the mean beyond commitments."""
+        raise NotImplementedError
+
+    def find_rest(self, low: Floats, high: Floats, steps: int) -> float:
+        """Return a bound on the cost of plans in a box beyond its lowest levels.
+
+        It is infinite where every plan in the box costs at least `enough`.
+        """
+        raise NotImplementedError
+
+    def cut(self, low: Floats, high: Floats) -> Box | None:
+        """Return a box without parts in which every plan costs `enough`; None where no part is left."""
+        low, high = low.copy(), self._lower(low, high, 0.0)
+        remainder = self.find_rest(low, high, STEPS)
+        if remainder == np.inf:
+            return None
+        high = self._lower(low, high, remainder)
+        for index in range(len(low)):
+            span = high[index] - low[index]
+            if span * self.price[index] <= LEAST_RANGE * self.enough:
+                continue
+            for fraction in CUTS:
+                below = high.copy()
+                below[index] = low[index] + fraction * span
+                if self.find_rest(low, below, CUT_STEPS) == np.inf:
+                    low[index] = below[index]
+                    break
+        bound = self.cost(low) + remainder
+        return None if bound >= self.enough else Box(bound, low, self._lower(low, high, remainder))
+
+    def _lower(self, low: Floats, high: Floats, remainder: float) -> Floats:
+        """Return the highest level of each contract up to about `enough`, the others at their lowest."""
+        slack = max((1 + BEYOND) * self.enough - self.cost(low) - remainder, 0.0)
+        max_step = np.divide(slack, self.price, out=np.full(len(low), np.inf), where=self.price > 0)
+        return np.asarray(np.minimum(high, low + max_step))
+
+
+class _RegionBoxes(Boxes):
+    """The boxes of one region, and the multipliers that are known."""
+
     def __init__(self, region: Region) -> None:
-        self.region, self.enough = region, 0.0
+        self.region = region
         paid, least_price = np.flatnonzero(~region.is_mean), [prices.min() for _, prices in region.steps]
         self.paid = paid[np.argsort(region.free[paid] == 0, kind="stable")]
         self.mean = np.flatnonzero(region.is_mean)
@@ -129,32 +177,6 @@ class _Boxes:
             self.carrying = np.vstack([self.carrying, high])
         return max(float(remainder), 0.0)
 
-    def cut(self, low: Floats, high: Floats) -> Box | None:
-        """Return a box without parts in which every plan costs `enough`; None where no part is left."""
-        low, high = low.copy(), self._lower(low, high, 0.0)
-        remainder = self.find_rest(low, high, STEPS)
-        if remainder == np.inf:
-            return None
-        high = self._lower(low, high, remainder)
-        for index in range(len(low)):
-            span = high[index] - low[index]
-            if span * self.price[index] <= LEAST_RANGE * self.enough:
-                continue
-            for fraction in CUTS:
-                below = high.copy()
-                below[index] = low[index] + fraction * span
-                if self.find_rest(low, below, CUT_STEPS) == np.inf:
-                    low[index] = below[index]
-                    break
-        bound = self.cost(low) + remainder
-        return None if bound >= self.enough else Box(bound, low, self._lower(low, high, remainder))
-
-    def _lower(self, low: Floats, high: Floats, remainder: float) -> Floats:
-        """Return the highest level of each contract up to about `enough`, the others at their lowest."""
-        slack = max((1 + BEYOND) * self.enough - self.cost(low) - remainder, 0.0)
-        max_step = np.divide(slack, self.price, out=np.full(len(low), np.inf), where=self.price > 0)
-        return np.asarray(np.minimum(high, low + max_step))
-
 
 def is_suitable(region: Region) -> bool:
     """Return whether the region has few enough levels, and free windows."""
@@ -170,12 +192,8 @@ def find_bound(region: Region, *, lower: float, enough: float, deadline: Deadlin
     enough     bound at which the search stops
     deadline   when the search ends
     """
-    boxes, level = _Boxes(region), None
-    while lower < enough and level is None and not deadline.is_over:
-        middle = (lower + enough) / 2
-        boxes.enough = enough if enough - middle <= LAST_RAISE * enough else middle
-        bound, level = _branch(boxes, deadline)
-        lower = max(lower, bound)
+    boxes = _RegionBoxes(region)
+    lower, level = raise_bound(boxes, lower=lower, enough=enough, deadline=deadline)
     if level is None:
         return IntervalBound(lower, None)
     levels = np.zeros(len(region.free))
@@ -183,7 +201,23 @@ def find_bound(region: Region, *, lower: float, enough: float, deadline: Deadlin
     return IntervalBound(lower, levels)
 
 
-def _branch(boxes: _Boxes, deadline: Deadline) -> tuple[float, Floats | None]:
+def raise_bound(
+    boxes: Boxes, *, lower: float, enough: float, deadline: Deadline
+) -> tuple[float, Floats | None]:
+    """Return a bound on the bill, at least `lower`, and the highest levels (n,) of a box that is left.
+
+    See `find_bound`.
+    """
+    level = None
+    while lower < enough and level is None and not deadline.is_over:
+        middle = (lower + enough) / 2
+        boxes.enough = enough if enough - middle <= LAST_RAISE * enough else middle
+        bound, level = _branch(boxes, deadline)
+        lower = max(lower, bound)
+    return lower, level
+
+
+def _branch(boxes: Boxes, deadline: Deadline) -> tuple[float, Floats | None]:
     """Return a bound of up to `boxes.enough`, and the highest levels (n,) of a box that is left."""
     first = Box(boxes.cost(boxes.least), boxes.least, boxes.most)
     heap = [(first.bound, 0, first)]
@@ -254,7 +288,7 @@ def _find_multipliers(groups, level, needed, initial, count, steps):  # type: ig
     for row in range(count):
         value = _value(groups, level, initial[row], used)
         if value >= needed or (value > 0 and volumes == 0):
-            _put_first(initial, initial[row].copy(), row)
+            put_first(initial, initial[row].copy(), row)
             return np.inf, count
         if value > best:
             best, dual = value, initial[row].copy()
@@ -262,7 +296,7 @@ def _find_multipliers(groups, level, needed, initial, count, steps):  # type: ig
         value = _value(groups, level, dual, used)
         if value >= needed or (value > 0 and volumes == 0):
             count = min(count + 1, len(initial))
-            _put_first(initial, dual, count - 1)
+            put_first(initial, dual, count - 1)
             return np.inf, count
         best = max(best, value)
         change = (used - allowed) / np.maximum(np.maximum(allowed, used), 1e-9)
@@ -275,7 +309,7 @@ def _find_multipliers(groups, level, needed, initial, count, steps):  # type: ig
 
 
 @njit(cache=True)
-def _put_first(duals, dual, row):  # type: ignore[no-untyped-def]
+def put_first(duals, dual, row):  # type: ignore[no-untyped-def]
     """Put multipliers first; those before `row` move on by one, over it."""
     for index in range(row, 0, -1):
         duals[index] = duals[index - 1]

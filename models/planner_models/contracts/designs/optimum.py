@@ -30,6 +30,7 @@ from planner.search.deadline import Deadline
 from planner.search.judged import feasible, judged, undecided
 from planner.search.tolerances import COARSE_GAP, ROUNDING
 from planner_models.contracts.designs import (
+    bill_boxes,
     burst_sets,
     free_windows,
     level_boxes,
@@ -205,7 +206,18 @@ def plan_part(
         replace(options, gap=min(gap, 1e-4)), gap, Deadline.after(time_limit_s), LEAST_SOLVE_S
     )
     shared = shared_bills.Part.of(problem, area, use_free_windows=use_free_windows)
-    return RegionDecision(*shared_bills.plan_part(shared, method=method, limits=limits))
+    made = shared_bills.plan_part(shared, method=method, limits=limits)
+    if (
+        method != "exact"
+        and made.cost is not None
+        and not limits.ends(made)
+        and bill_boxes.is_suitable(shared)
+    ):
+        bound = bill_boxes.find_bound(
+            shared, lower=made.bound or 0.0, enough=made.cost / (1 + 0.99 * gap), deadline=limits.deadline
+        )
+        made = made._replace(bound=bound)
+    return RegionDecision(*made)
 
 
 def plan_region(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:

@@ -154,12 +154,14 @@ class Part:
 
     def cost(self, load: Floats) -> float:
         """Return the bills of (W, N) loads together."""
-        billed = np.maximum(self.volumes(load), self.commitment)
-        total = 0.0
-        for volume, (starts, prices) in zip(billed.tolist(), self.steps, strict=True):
-            width = np.minimum(volume, np.append(starts[1:], np.inf)) - starts
-            total += float((np.maximum(width, 0.0) * prices).sum())
-        return total
+        return sum(self.amount(bill, volume) for bill, volume in enumerate(self.volumes(load).tolist()))
+
+    def amount(self, bill: int, volume_mbps: float) -> float:
+        """Return the cost of a bill for a volume, at least its commitment."""
+        billed = max(volume_mbps, float(self.commitment[bill]))
+        starts, prices = self.steps[bill]
+        width = np.minimum(billed, np.append(starts[1:], np.inf)) - starts
+        return float((np.maximum(width, 0.0) * prices).sum())
 
 
 class PartProgram(NamedTuple):

@@ -115,7 +115,7 @@ def remove_over_caps(streams: Streams) -> bool:
 
 
 def _rate_streams(streams: Streams, bill: int) -> dict[tuple[int, int], float]:
-    """Return the value per Mbit/s of what each stream on a bill's links serves; infinite where it is pinned.
+    """Return the value per Mbit/s of the requests below each stream of a bill; infinite where it is pinned.
 
     By object and link.
     """

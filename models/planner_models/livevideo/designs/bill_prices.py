@@ -55,7 +55,7 @@ Solve = Callable[..., Decision[Trees]]
 def distribute(
     problem: LiveVideo, solve: Solve, *, most_moved: int | None = None, options: Options = Options()
 ) -> Decision[Trees]:
-    """Return trees with what they add to bills, within caps, and a bound on every plan.
+    """Return trees within caps, at the prices of bills, and a bound on every plan.
 
     Stops at the gap of `options` (default 0.1%) or at the time limit (default 60 s).
 

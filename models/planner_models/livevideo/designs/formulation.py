@@ -82,7 +82,7 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
 
 
 def _pay_bills(problem: LiveVideo, m: pyo.ConcreteModel) -> Any:
-    """Add bills and caps of links together to a model; return what the window adds to all bills."""
+    """Add bills and caps of links together to a model; return the increase of all bills."""
     import pyomo.environ as pyo
 
     tariffs = problem.tariffs

@@ -264,7 +264,7 @@ def _list_bills(problem: LiveVideo, link: Ints) -> _BillRows:
 
 
 def _pay_bills(problem: LiveVideo, m: ProgramBuilder, load: Expression, link: Ints) -> None:
-    """Limit the loads of bills by their caps, and pay for what they add.
+    """Limit the loads of bills by their caps, and add the increase of bills to the cost.
 
     load  (n,) load of each variable on its link
     link  (n,) link of each variable

@@ -142,7 +142,7 @@ def report_last_hop(problem: LiveVideo, delivery: Delivery) -> tuple[Section, st
 
 
 def report_bills(problem: LiveVideo, delivery: Delivery) -> tuple[Section, str]:
-    """Return the bills of links with what the window adds to each, and a sentence on levels and caps."""
+    """Return the bills of links with their increases, and a sentence on levels and caps."""
     tariffs = problem.tariffs
     load = tariffs.load(delivery.load_mbps)
     added = tariffs.added(load)

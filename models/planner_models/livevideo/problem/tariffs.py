@@ -1,4 +1,4 @@
-"""Bills of links: what a window adds to the bill of a month, and caps on the traffic of several links.
+"""Bills of links: increases of a month's bill by a window, and caps on the traffic of several links.
 
 A bill is for links together, such as those to one provider. It is a percentile of a month's samples times a
 price. The month's other samples, measured or forecast, are table `samples`; the plan stands for one window of
@@ -57,7 +57,7 @@ class Tariffs(NamedTuple):
         return np.bincount(self.of_link[billed], load_mbps[billed], minlength=len(self.names)).astype(float)
 
     def added(self, load: Floats) -> Floats:
-        """Return what the window adds to each bill, (B,), for a load of its links (B,)."""
+        """Return the increase of each bill by the window, (B,), for a load of its links (B,)."""
         return np.asarray(self.price * (np.clip(load, self.low, self.high) - self.low))
 
     def total(self, load: Floats) -> Floats:
