@@ -17,9 +17,11 @@ from planner.options import Options
 from planner_models.membership.designs.counts import least_down
 from planner_models.membership.designs.placement import LeaderSearch
 from planner_models.membership.plan.check import ServicePlan, read_plan
-from planner_models.membership.plan.evaluation import evaluate
+from planner_models.membership.plan.epochs import cuts_without_epoch
+from planner_models.membership.plan.evaluation import evaluate, watchers_of
+from planner_models.membership.plan.fences import epoch_use
 from planner_models.membership.plan.metrics import measure, say_places
-from planner_models.membership.plan.plan import MAJORITY_RULE
+from planner_models.membership.plan.plan import FENCE_RULE, MAJORITY_RULE
 from planner_models.membership.plan.presentation import CAUSE_WORDS, CAUSES, next_leader, seconds_by_kind
 from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.problem import Membership
@@ -163,11 +165,13 @@ def _try_changes(
 ) -> Iterator[tuple[str, float, float]]:
     """Yield seconds down and price with another timeout, and with two members more or fewer, placed again."""
     placement, service = item.placement, item.service
-    for factor, words in ((0.5, "half the timeout"), (2.0, "twice the timeout")):
+    factors = ((0.5, "half the timeout"), (2.0, "twice the timeout"))
+    for factor, words in factors if watchers_of(problem, placement) else ():
         timeout = max(placement.timeout_s * factor, placement.interval_s)
         changed = replace(placement, timeout_s=timeout)
         price = float(measure(problem, decided.plan, None)["price"] or 0.0)
         yield words, evaluate(problem, service, changed).total, price
+    yield from _try_epochs(problem, decided, item)
     if placement.rule != MAJORITY_RULE:
         return
     for size in (placement.size - 2, placement.size + 2):
@@ -177,6 +181,20 @@ def _try_changes(
         result = search.run()
         if result is not None:
             yield f"{counted(size, 'members')} placed again", result.down_s, result.price
+
+
+def _try_epochs(
+    problem: Membership, decided: Decided, item: ServicePlan
+) -> Iterator[tuple[str, float, float]]:
+    """Yield seconds down and price with one more bit of epochs, where members are fenced and named."""
+    naming, frame = problem.name_bits, decided.plan.naming
+    if item.placement.rule != FENCE_RULE or naming is None or frame is None or not len(frame):
+        return
+    bits, per_cut = (int(frame[name].iloc[0]) for name in ("bits_of_epoch", "epochs_per_cut"))
+    unmade = cuts_without_epoch(bits + 1, epoch_use(naming, per_cut))
+    changed = replace(item.placement, unmade_cuts=unmade)
+    price = float(measure(problem, decided.plan, None)["price"] or 0.0)
+    yield "one more bit of epochs", evaluate(problem, item.service, changed).total, price
 
 
 def _try_sites(

@@ -108,7 +108,13 @@ METRICS: Final = (
         "Haeupler and Malkhi 2015",
         title="join",
     ),
-    less("join_rounds", "rounds", "rounds until then", "Haeupler and Malkhi 2015"),
+    less(
+        "join_rounds",
+        "rounds",
+        "rounds until then",
+        "Haeupler and Malkhi 2015",
+        title="rounds of a join",
+    ),
     less(
         "join_messages",
         "messages",

@@ -22,7 +22,7 @@ from planner_models.membership.plan.evaluation import (
     monthly_alarms,
     watchers_of,
 )
-from planner_models.membership.plan.plan import MembershipPlan
+from planner_models.membership.plan.plan import AGREEMENT_RULES, MembershipPlan
 from planner_models.membership.problem.drawing import SITE, draw_sites
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import KINDS, NODE, SWIM
@@ -50,7 +50,7 @@ def draw(problem: Membership, plan: MembershipPlan) -> Sequence[Drawing]:
             "Members, and who leads if a site fails",
             members,
             _notes(problem, items),
-            [item.placement.leader for item in items],
+            [item.placement.leader for item in items if item.placement.rule not in AGREEMENT_RULES],
         ),
         draw_causes(problem, items),
     ]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import planner
 from planner_models.membership.plan.epochs import EpochUse, cuts_without_epoch, erlang_b, simulate_cuts
 
 
@@ -39,3 +40,11 @@ def test_one_more_bit_never_hurts() -> None:
     shares = [cuts_without_epoch(bits, use) for bits in range(1, 9)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == 1.0
+
+
+def test_the_explanation_says_what_one_more_bit_saves() -> None:
+    explained = planner.explain("membership/epochs", design="fenced")
+    assert explained.explanation is not None
+    frame = next(part.frame for part in explained.explanation.sections if "change" in part.frame.columns)
+    rows = frame.set_index("change")["seconds_down"]
+    assert explained.run.metrics["down_s_per_month"] > rows["one more bit of epochs"]
