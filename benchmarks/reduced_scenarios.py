@@ -75,6 +75,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "fairshare/figure_5b": {},
     "fairshare/departments": {},
     "fairshare/drf": {},
+    "fairshare/reads_writes": {},
     "fairshare/n_minus_1": {},
     "fairshare/shifted_40": {},
     "topology/own_data": {},

@@ -32,20 +32,24 @@ share first, then the least data that is copied, then the requests that are serv
 share. Pins to nodes that have failed are set aside.
 
 For given replicas, `optimum` is exact: maximum flows at the levels of ever smaller regions of the store,
-which minimum cuts find, name the nodes that hold tenants back. Placement is by greedy insertion and local
-search, and its bound is that of a store in one piece; a small problem is solved by an integer program. Where
-table `resources` is given, a tenant's dominant resource counts, and levels are linear programs. `rebalance`
-moves the least data for a load of nodes, `least_moves` for the least share of `optimum`, both with a bound.
+which minimum cuts find, name the nodes that hold tenants back. Placement is by greedy insertion and
+local search, and its bound is that of a store in one piece; a small problem is solved by an integer
+program. Where table `resources` is given, a tenant's dominant resource counts, and levels are linear
+programs. Reads and writes apart: with a tenant's `write_share`, nodes limit each by `read_kops` and
+`write_kops`, and `write_cost` says how many requests of a node's rate a write counts as; these are
+resources too, which every design shares. `rebalance` moves the least data for a load of nodes,
+`least_moves` for the least share of `optimum`, both with a bound.
 The other designs are the mechanisms of Pisces, one after the other: `fq` (fair queuing), `pp` (partition
 placement), `wa` (weight allocation), `rs` (replica selection). Their rates are those of the steady state.
 `planner simulate` runs the requests themselves: closed-loop tenants, queues of nodes (first come, first
 served, or deficit round robin), and the controllers of a design, each at its own period.
 
-Tables: `nodes(node, rate_kops, memory_gb, domain?, failed?)`, `tenants(tenant, weight, mix, replicas?,
-most_nodes?, group?, reserved_kops?, limit_kops?, outstanding?)`, `partitions(tenant, partition, demand_kops,
-size_gb)` and optionally `groups(group, parent?, weight)`, `resources(node, resource, capacity)`,
-`uses(tenant, resource, per_op)`, `placed(tenant, partition, node)`,
-`pinned` and `forbidden` with the same columns, `events(at_s, tenant, partition, demand_kops)` in time.
+Tables: `nodes(node, rate_kops, memory_gb, domain?, read_kops?, write_kops?, failed?)`, `tenants(tenant,
+weight, mix, replicas?, most_nodes?, group?, reserved_kops?, limit_kops?, write_share?, write_cost?,
+outstanding?)`, `partitions(tenant, partition, demand_kops, size_gb)` and optionally `groups(group,
+parent?, weight)`, `resources(node, resource, capacity)`, `uses(tenant, resource, per_op)`,
+`placed(tenant, partition, node)`, `pinned` and `forbidden` with the same columns, `events(at_s, tenant,
+partition, demand_kops)` in time.
 A plan is `placement(tenant, partition, replica, node)`, `serving(tenant, partition, node, kops, split)`,
 `shares(tenant, node, kops, weight)`, `rates(tenant, kops, fair_share_kops, level)` and `service(queueing,
 replica_choice)`.

@@ -86,7 +86,8 @@ def adjust(problem: SharedStore, *, adjustments: Adjustments) -> SharedStore:
         )
     if adjustments.rate_scale != 1 or adjustments.rate_factors:
         faster = _find_factors(problem.node_names, adjustments.rate_factors) * adjustments.rate_scale
-        changed = changed.with_nodes(rate_kops=changed.nodes["rate_kops"] * faster)
+        rates = [name for name in ("rate_kops", "read_kops", "write_kops") if name in changed.nodes]
+        changed = changed.with_nodes(**{name: changed.nodes[name] * faster for name in rates})
     if adjustments.memory_scale != 1 or adjustments.memory_factors:
         larger = _find_factors(problem.node_names, adjustments.memory_factors) * adjustments.memory_scale
         changed = changed.with_nodes(memory_gb=changed.nodes["memory_gb"] * larger)

@@ -28,6 +28,7 @@ from planner.formatting import amount, few
 from planner.io.in_memory import take_tables
 from planner_models.fairshare.problem.schema import (
     ANY,
+    COST,
     MOST_EVENTS,
     MOST_GROUPS,
     MOST_NODES,
@@ -37,8 +38,10 @@ from planner_models.fairshare.problem.schema import (
     MOST_REPLICAS,
     MOST_TENANTS,
     OPTIONAL_TABLES,
+    READS,
     REQUESTS,
     TABLES,
+    WRITES,
 )
 from planner_models.fairshare.problem.tables import StoreTables
 
@@ -46,14 +49,22 @@ if TYPE_CHECKING:
     from planner.arrays import Bools
 
 MOST_NAMES: Final = 5
+STATED_BY: Final = {
+    REQUESTS: "rate_kops of nodes",
+    READS: "read_kops of nodes",
+    WRITES: "write_kops of nodes",
+    COST: "write_cost of tenants",
+}
+"""Columns that state resources, by the resource."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedStore(StoreTables):
     """Nodes of a store, tenants, and their partitions with the requests for them.
 
-    nodes       node, rate_kops, memory_gb, domain?, failed
-    tenants     tenant, weight, mix, replicas, most_nodes?, group?, reserved_kops?, limit_kops?
+    nodes       node, rate_kops, memory_gb, domain?, read_kops?, write_kops?, failed
+    tenants     tenant, weight, mix, replicas, most_nodes?, group?, reserved_kops?, limit_kops?, write_share?,
+                write_cost?
     partitions  tenant, partition, demand_kops, size_gb
     groups      group, parent?, weight; None: tenants share the store by their own weights alone
     resources   node, resource, capacity; None: requests are the only resource
@@ -204,11 +215,12 @@ def _find_unknown(problem: StoreTables) -> Iterator[str]:
             yield from report_unknown_names(named, name, column, groups, "no group of table groups")
     if problem.resources is not None:
         yield from report_unknown_names(problem.resources, "resources", "node", nodes, "no node")
-        is_requests = problem.resources["resource"].astype(str) == REQUESTS
-        for row in np.flatnonzero(is_requests.to_numpy())[:SHOWN_ROWS].tolist():
+        named = problem.resources["resource"].astype(str)
+        for row in np.flatnonzero(named.isin(STATED_BY).to_numpy())[:SHOWN_ROWS].tolist():
+            name = str(named.iloc[row])
             yield (
-                f"{row_name(problem.resources, 'resources', row)}: resource is '{REQUESTS}', must be "
-                "another: rate_kops of nodes is that one"
+                f"{row_name(problem.resources, 'resources', row)}: resource is '{name}', must be "
+                f"another: {STATED_BY[name]} is that one"
             )
     if problem.uses is not None:
         resources = set() if problem.resources is None else set(problem.resources["resource"].astype(str))

@@ -10,6 +10,10 @@ ELASTIC, FIXED = "elastic", "fixed"
 MIXES: Final = (ELASTIC, FIXED)
 ANY: Final = "*"
 REQUESTS: Final = "requests"
+READS: Final = "reads"
+WRITES: Final = "writes"
+COST: Final = "cost of requests"
+MOST_WRITE_COST: Final = 1e6
 MOST_NODES: Final = 10_000
 MOST_TENANTS: Final = 1_000_000
 MOST_PARTITIONS: Final = 2_000_000
@@ -51,6 +55,16 @@ NODES: Final = Table(
             "rack or zone that fails as one; replicas of a partition are in distinct ones",
             optional=True, may_be_blank=True,
         ),
+        "read_kops": number(
+            "reads that it serves at most, thousands per second; blank: as many as requests", more_than=0,
+            at_most=MOST_KOPS, least=LEAST_KOPS, optional=True, may_be_blank=True,
+            other_names=("read iops", "reads", "read rate"),
+        ),
+        "write_kops": number(
+            "writes that it serves at most, thousands per second; blank: as many as requests", more_than=0,
+            at_most=MOST_KOPS, least=LEAST_KOPS, optional=True, may_be_blank=True,
+            other_names=("write iops", "writes", "write rate"),
+        ),
         "failed": number(
             "1: does not work, 0: works", at_least=0, at_most=1, whole=True, optional=True, default=0.0
         ),
@@ -91,6 +105,14 @@ TENANTS: Final = Table(
         "limit_kops": number(
             "requests that it is served at most; empty: any number", more_than=0, at_most=MOST_KOPS,
             least=LEAST_KOPS, optional=True, may_be_blank=True, other_names=("limit", "cap", "ceiling"),
+        ),
+        "write_share": number(
+            "part of its requests that are writes, the others are reads; empty: none", at_least=0, at_most=1,
+            optional=True, may_be_blank=True, share=True, other_names=("writes", "write ratio"),
+        ),
+        "write_cost": number(
+            "requests that a write counts as, of a server's rate_kops; empty: one", at_least=1,
+            at_most=MOST_WRITE_COST, optional=True, may_be_blank=True,
         ),
         "outstanding": number(
             "requests that it keeps waiting, of all its clients; empty: by the simulation", at_least=1,

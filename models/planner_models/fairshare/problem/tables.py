@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.fairshare.problem.schema import ANY, FIXED
+from planner_models.fairshare.problem.schema import ANY, COST, FIXED, READS, REQUESTS, WRITES
 
 
 def add_up(keys: Ints, weights: Floats, minlength: int) -> Floats:
@@ -281,12 +281,40 @@ class StoreTables:
         return self._mark(self.forbidden)
 
     @cached_property
+    def write_share(self) -> Floats:
+        """(T,) part of each tenant's requests that are writes."""
+        return self._blank_column(self.tenants, "write_share", 0.0)
+
+    def _blank_column(self, table: pd.DataFrame, name: str, value: float | Floats) -> Floats:
+        """Return an optional column of a table, with a value where it has none."""
+        if name not in table:
+            return np.full(len(table), value, dtype=float)
+        column = table[name].to_numpy(float)
+        return np.where(np.isnan(column), value, column)
+
+    @cached_property
+    def own_resources(self) -> dict[str, tuple[Floats, Floats]]:
+        """Capacity at each node (N,), and use by a thousand requests of each tenant (T,), by resource.
+
+        Requests; reads and writes where nodes limit them; the cost of requests where writes cost more.
+        """
+        rate, writes = self.nodes["rate_kops"].to_numpy(float), self.write_share
+        own = {REQUESTS: (rate, np.ones(len(self.tenants)))}
+        for name, column, share in ((READS, "read_kops", 1 - writes), (WRITES, "write_kops", writes)):
+            if column in self.nodes and self.nodes[column].notna().any():
+                own[name] = (self._blank_column(self.nodes, column, rate), share)
+        cost = self._blank_column(self.tenants, "write_cost", 1.0)
+        if ((cost > 1) & (writes > 0)).any():
+            own[COST] = (rate, 1 + writes * (cost - 1))
+        return own
+
+    @cached_property
     def resource_names(self) -> list[str]:
         """(R,) names of the resources; the first one is requests."""
         further = (
             [] if self.resources is None else list(dict.fromkeys(self.resources["resource"].astype(str)))
         )
-        return ["requests", *further]
+        return [*self.own_resources, *further]
 
     @cached_property
     def capacity(self) -> Floats:
@@ -295,20 +323,22 @@ class StoreTables:
         A node without a row of a resource has none of it.
         """
         matrix = np.zeros((len(self.nodes), len(self.resource_names)))
-        matrix[:, 0] = self.rate_kops
+        for number, (capacity, _) in enumerate(self.own_resources.values()):
+            matrix[:, number] = capacity
         if self.resources is not None and len(self.resources):
             column = pd.Index(self.resource_names).get_indexer(
                 pd.Index(self.resources["resource"].astype(str))
             )
             matrix[self.find_nodes(self.resources["node"]), column] = self.resources["capacity"]
-            matrix[self.is_failed] = 0.0
+        matrix[self.is_failed] = 0.0
         return matrix
 
     @cached_property
     def per_op(self) -> Floats:
         """(T, R) use of each resource by a thousand requests of a tenant; 1 of requests."""
         matrix = np.zeros((len(self.tenants), len(self.resource_names)))
-        matrix[:, 0] = 1.0
+        for number, (_, use) in enumerate(self.own_resources.values()):
+            matrix[:, number] = use
         if self.uses is not None and len(self.uses):
             column = pd.Index(self.resource_names).get_indexer(pd.Index(self.uses["resource"].astype(str)))
             row = pd.Index(self.tenant_names).get_indexer(pd.Index(self.uses["tenant"].astype(str)))
