@@ -20,6 +20,7 @@ from planner.contract.metrics import Headline, Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.errors import InputError, did_you_mean
 from planner.options import Options
+from planner_models.livevideo.designs import ladders
 from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.plan.metrics import measure
 from planner_models.livevideo.plan.plan import Trees
@@ -281,7 +282,7 @@ def _decide_centrally(
 ) -> Update | None:
     if not observed.requests or (controller_fails_s is not None and observed.time_s >= controller_fails_s):
         return None
-    plan = decomposition.distribute(observed.problem, options=options).plan
+    plan = ladders.distribute(observed.problem, options=options).plan
     if plan is None:
         return None
     return Update(plan=plan, observed_s=observed.time_s, capacity_mbps=observed.capacity_mbps)

@@ -52,7 +52,11 @@ class Observation:
         items = [item for _, item in self.requests]
         requests["bitrate_kbps"] = network.objects["bitrate_kbps"].to_numpy(float)[items]
         key = ["group", "channel", "bitrate_kbps"]
-        merged = requests.groupby(key, sort=False, as_index=False)[["clients"]].sum()
+        sums = {"clients": "sum"}
+        if network.has_ladders:  # a group's bitrate must please all of its clients
+            requests["lowest_kbps"] = requests["lowest_kbps"].fillna(requests["bitrate_kbps"])
+            sums["lowest_kbps"] = "max"
+        merged = requests.groupby(key, sort=False, as_index=False).agg(sums)
         return without_links(network.with_requests(merged), self.capacity_mbps <= 0, self.capacity_mbps)
 
 

@@ -45,7 +45,8 @@ class DataPlane:
     timeout_s   time without an update of the controller after which a cluster acts alone
     stale_change  relative change of a link's capacity beyond which decisions on it are stale
     changes     of the capacities of links and clusters
-    adapt       whether denied clients request the next lower bitrate of their channel
+    adapt       whether denied clients request the next lower bitrate of their channel; where `lowest_kbps`
+                is given they request those that they accept, whatever this says
     frames      of links by load and clients that lose
     """
 
@@ -89,11 +90,16 @@ class DataPlane:
         ladder: dict[str, list[int]] = {}
         for o in np.argsort(-problem.bitrate_mbps, kind="stable").tolist():
             ladder.setdefault(str(problem.objects["channel"].iloc[o]), []).append(o)
+        accepted: list[list[int]] = [[] for _ in range(len(problem.requests))]
+        for q, item in zip(problem.steps.request.tolist(), problem.steps.object.tolist(), strict=True):
+            accepted[q].append(item)
         clients = []
         for q, time in enumerate(problem.arrival_s.tolist()):
             channel = str(problem.requests["channel"].iloc[q])
             first = ladder[channel].index(int(problem.object[q]))
             items = ladder[channel][first:] if self.adapt else ladder[channel][first : first + 1]
+            if problem.has_ladders:
+                items = accepted[q]
             group = int(problem.group[q])
             clients.append(Client(request=q, channel=channel, group=group, items=items, requested_s=time))
         return clients
@@ -135,8 +141,9 @@ class DataPlane:
 
     def observe(self) -> Observation:
         """Return the requests that have arrived and current capacities, as the controller observes them."""
+        has_ladders = self.problem.has_ladders  # clients may be served at a higher bitrate again
         requests = tuple(
-            (client.request, client.items[0] if client.item is None else client.item)
+            (client.request, client.items[0] if client.item is None or has_ladders else client.item)
             for client in self.clients
             if client.requested_s <= self.now_s
             and not (client.edge is not None and self._is_cut_off(client.edge))

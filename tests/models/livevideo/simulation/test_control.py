@@ -368,3 +368,41 @@ def test_frames_show_the_failed_cluster_while_it_is_down() -> None:
         assert (frame.drawing.whole is not None) == is_down
     last = result.frames[-1]
     assert last.value == pytest.approx(result.metrics["average_bitrate_kbps"])
+
+
+@pytest.mark.parametrize("control", ["distributed", "centralized", "hybrid"])
+def test_clients_get_a_bitrate_that_they_accept_and_none_below(control: Control) -> None:
+    """One link of 3 Mbit/s: two groups of 2 Mbit/s accept 1, the third accepts 2 Mbit/s only."""
+    links = [("s", "r", 3.0, 1.0), ("r", "e", 9.0, 1.0)]
+    names = [f"g{number}" for number in range(3)]
+    item = LiveVideo(
+        clusters=pd.DataFrame(
+            {"cluster": ["s", "r", "e", *names], "tier": ["source", "reflector", "edge", *["group"] * 3]}
+        ),
+        links=pd.DataFrame(
+            [*links, *(("e", name, 9.0, 1.0) for name in names)],
+            columns=["tail", "head", "capacity_mbps", "cost"],
+        ),
+        objects=pd.DataFrame(
+            [(f"v{n}", rate, rate / 1000) for n in range(3) for rate in (2_000.0, 1_000.0, 500.0)],
+            columns=["channel", "bitrate_kbps", "priority"],
+        ),
+        requests=pd.DataFrame(
+            {
+                "group": names,
+                "channel": ["v0", "v1", "v2"],
+                "bitrate_kbps": 2_000.0,
+                "clients": [5.0, 5.0, 1.0],
+                "lowest_kbps": [1_000.0, 1_000.0, 2_000.0],
+                "arrival_s": [0.0, 1.0, 2.0],
+            }
+        ),
+    )
+    assert item.has_ladders
+    result = simulate(item, control=control, until_s=30.0, adapt=False, options=QUICK)
+    trees = result.tables["trees"]
+    served = trees[trees["tail"] == "e"].set_index("head")["bitrate_kbps"].to_dict()
+    assert served["g0"] in (1_000.0, 2_000.0)
+    assert served["g1"] in (1_000.0, 2_000.0)
+    assert served["g0"] + served["g1"] == 3_000.0
+    assert "g2" not in served
