@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner.search.judged import gap_of, infeasible, judged
 from planner.search.tolerances import STATED_GAP
 from planner_models.consolidation.designs.bundles import keep_one_host, pin_groups, place_remaining
@@ -84,6 +85,7 @@ class Found:
 
 def search(problem: Consolidation, options: Options) -> Found:
     """Return the cheapest hosts by column generation, or by best fit where these are cheaper."""
+    deadline = Deadline.of(options)
     best = judge(problem, *_with_slots(problem, *_best_fit(problem)))
     pinned = pin_groups(problem)
     if options.time_limit_s is not None:
@@ -91,12 +93,14 @@ def search(problem: Consolidation, options: Options) -> Found:
     results = [generate(item, options) for item in pinned]
     close = gap_of(options, default=CLOSE)
     bound = min(round_up(problem, result.bound) for result in results)
-    others = chain(_list_priced(pinned, options), _list_placed(pinned, options))
-    for groups in chain(*(result.plans for result in results), others):
+    for groups in chain(*(result.plans for result in results), _list_priced(pinned, options)):
         trial = judge(problem, *_with_slots(problem, *_complete(problem, groups)))
         best = min(best, trial, key=lambda item: item.key)
         if best.key[0] == 0 and best.key[2] == 0 and best.price - bound <= close * best.price:
             break
+    for groups in _list_placed(pinned, deadline, options) if best.key[2] > 0 else ():
+        trial = judge(problem, *_with_slots(problem, *_complete(problem, groups)))
+        best = min(best, trial, key=lambda item: item.key)
     is_cut = any(result.is_cut for result in results)
     return Found(best=best, bound=bound, backend=results[0].backend, is_cut=is_cut)
 
@@ -111,9 +115,13 @@ def _list_priced(problems: Sequence[Consolidation], options: Options) -> Iterato
             yield from generate(priced, options).plans
 
 
-def _list_placed(problems: Sequence[Consolidation], options: Options) -> Iterator[list[HostGroup]]:
+def _list_placed(
+    problems: Sequence[Consolidation], deadline: Deadline, options: Options
+) -> Iterator[list[HostGroup]]:
     """Yield plans in which a refused machine counts more, so that machines are placed at the same price."""
     for problem in problems:
+        if deadline.is_over:
+            return
         dearer = replace(problem)
         dearer.__dict__["own_price"] = PLACED_FACTOR * problem.own_price
         yield from generate(dearer, options).plans
