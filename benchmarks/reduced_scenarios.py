@@ -33,6 +33,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "rotors/crossover": {"problem.racks": 10},
     "cdnrouting/own_data": {},
     "geostore/own_data": {},
+    "geostore/tao_scaling": {},
     "geostore/vicci_3": {},
     "geostore/protocol": {},
     "geostore/lost_region": {},
@@ -213,6 +214,8 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "geostore/frontier": {"problem.groups": 3, "problem.regions": 8},
     "geostore/hot_ranges": {"problem.ranges": 200, "problem.servers": 8},
     "geostore/shards_64": {"problem.ranges": 100, "problem.servers": 4, "problem.transactions": 200},
+    "geostore/social": {"problem.groups": 4, "problem.chain": 4, "problem.regions": 8},
+    "geostore/world_10k": {"problem.groups": 8, "problem.regions": 8},
     "geostore/world_60": {"problem.groups": 6, "problem.regions": 8},
     "cdnrouting/europe": {
         "problem.network": "traffic/abilene",

@@ -38,7 +38,7 @@ until these checks leave no dependency open.
 
 Tables: `regions(region, storage_usd_gb_month, put_usd?, get_usd?, server_usd_month?, server_kops?,
 least_servers?, most_servers?, zones?, provider?, latitude?, longitude?)`,
-`links(source, target, rtt_ms, usd_per_gb?)`,
+`links(source, target, rtt_ms, usd_per_gb?)`, which one region does not need,
 `groups(group, size_gb, object_bytes, class?, invariant?, counter?, survive?, failures?, read_ms?, write_ms?,
 failover_ms?, stale_ms?)`, `access(group, region, reads_per_s, writes_per_s, keys_per_op?, columns_per_key?,
 write_transactions?, operations_per_page?)`, and optionally `depends(group, on, share?, per_write?)`,
@@ -75,7 +75,8 @@ from planner_models.geostore.plan.plan import PLAN_TABLES, StorePlan, from_table
 from planner_models.geostore.plan.presentation import ELEMENTS, draw
 from planner_models.geostore.problem.adjustments import adjust
 from planner_models.geostore.problem.drawing import draw as draw_problem
-from planner_models.geostore.problem.generators import PRESETS, small
+from planner_models.geostore.problem.generators import small
+from planner_models.geostore.problem.presets import PRESETS
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.geostore.problem.sources import SOURCES

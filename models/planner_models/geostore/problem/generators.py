@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
@@ -13,7 +12,6 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.parameters import spread
 from planner_models import geonames
-from planner_models.geostore.problem.key_generators import keyspace
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.problem.routes import EARTH_KM, FIBRE_KM_PER_MS
 from planner_models.geostore.problem.schema import DEFAULT_PROTOCOL, JOIN, MAX_USD
@@ -323,12 +321,3 @@ def small() -> Geostore:
         ),
         servers=pd.DataFrame({"server": ["first", "second"], "kops": [2.0, 2.0]}),
     )
-
-
-PRESETS: Final[dict[str, Callable[..., Geostore]]] = {
-    "world": world,
-    "fleet": fleet,
-    "keyspace": keyspace,
-    "vicci": vicci,
-    "small": small,
-}

@@ -90,8 +90,17 @@ class Geostore:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Geostore:
-        """Return the problem in its tables."""
-        problem = cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
+        """Return the problem in its tables; one region needs no links."""
+        taken = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
+        if "links" not in taken:
+            if len(taken["regions"]) > 1:
+                where = file_name(taken["regions"], "regions")
+                raise InputError(
+                    f"links: is missing, must have the round-trip time of each pair of the "
+                    f"{len(taken['regions'])} regions of {where}"
+                )
+            taken["links"] = pd.DataFrame({"source": [], "target": [], "rtt_ms": [], "usd_per_gb": []})
+        problem = cls(**taken)
         problem.warn()
         return problem
 

@@ -109,7 +109,7 @@ REGIONS: Final = Table(
 LINKS: Final = Table(
     name="links",
     other_names=("routes", "latencies", "rtt"),
-    about="the way from one region to another: round-trip time, and price of traffic",
+    about="the way from one region to another: round-trip time, and price of traffic; none for one region",
     columns={
         "source": label("region that sends"),
         "target": label("region that receives"),
@@ -433,6 +433,7 @@ TABLES: Final = (
     SERVERS,
 )
 OPTIONAL_TABLES: Final = (
+    "links",
     "depends",
     "protocol",
     "placed",

@@ -12,6 +12,7 @@ import pytest
 
 from planner.errors import InputError
 from planner_models.geostore import Geostore
+from planner_models.geostore.designs import optimum
 from planner_models.geostore.problem import generators
 from planner_models.geostore.problem.adjustments import adjust
 from tests.models.geostore.stores import store, with_groups
@@ -171,3 +172,19 @@ def test_adjustments_change_access_prices_and_limits() -> None:
 def test_strong_groups_are_in_no_component() -> None:
     problem = with_groups(store(groups=3, chain=3, regions=6), **{"class": ["causal", "causal", "quorum"]})
     assert sorted(len(members) for members in problem.components) == [1, 2]
+
+
+def test_one_region_needs_no_links() -> None:
+    tables = {
+        "regions": TABLES["regions"].iloc[:1].drop(columns=["least_servers", "most_servers"]),
+        "groups": pd.DataFrame({"group": ["users"], "size_gb": [10.0], "object_bytes": [100.0]}),
+        "access": pd.DataFrame({"group": ["users"], "region": ["oregon"], "reads_per_s": [10.0]}),
+    }
+    tables["access"]["writes_per_s"] = 1.0
+    problem = Geostore.from_tables(tables)
+    assert problem.rtt_ms.tolist() == [[problem.local_rtt_ms]]
+    plan = optimum.place(problem).plan
+    assert plan is not None
+    assert plan.replicas["region"].tolist() == ["oregon"]
+    with pytest.raises(InputError, match="links: is missing, must have .* of each pair of the 2 regions"):
+        Geostore.from_tables({**tables, "regions": TABLES["regions"].iloc[:2]})
