@@ -73,8 +73,8 @@ def tao(
 
     A group is data of one type: its bytes of a value, columns of a key and keys of an operation are drawn
     once, from the distributions whose 50, 90 and 99% Lloyd et al. 2013 print in Table 3, with logarithms that
-    are linear between them. An operation has as many keys where it writes as where it reads, though TAO's writes have one: with
-    0.2% of writes the bytes of copies are overstated. `object_bytes` is not used.
+    are linear between them. An operation has as many keys where it writes as where it reads, though TAO's
+    writes have one: with 0.2% of writes the bytes of copies are overstated. `object_bytes` is not used.
     """
     problem = world(regions=regions, seed=seed, **vars(workload))
     random = np.random.default_rng((seed, 1))

@@ -186,5 +186,5 @@ def test_one_region_needs_no_links() -> None:
     plan = optimum.place(problem).plan
     assert plan is not None
     assert plan.replicas["region"].tolist() == ["oregon"]
-    with pytest.raises(InputError, match="links: is missing, must have .* of each pair of the 2 regions"):
+    with pytest.raises(InputError, match=r"links: is missing, must have .* of each pair of the 2 regions"):
         Geostore.from_tables({**tables, "regions": TABLES["regions"].iloc[:2]})
