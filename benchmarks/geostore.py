@@ -6,7 +6,8 @@ Goals, in user CPU seconds: a group over 60 regions at 0.1%, median 5 ms and 99t
 groups, 0.1% in total, 120 s; components of 20 groups with users in 8 regions, 0.5 s; 10,000 groups over 60
 regions, of which the 15 busiest have servers for 70% of their users, 0.5% in 180 s (`--fleet N`). The same
 groups as integer programs of HiGHS have equal cost within the gap; the ratio of times is printed. With
-`--cloud` regions have measured round-trip times and prices.
+`--cloud` regions have measured round-trip times and prices. Programs of SPANStore and SkyPIE are in
+`benchmarks.geostore_peers`.
 """
 
 from __future__ import annotations

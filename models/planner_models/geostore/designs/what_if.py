@@ -15,6 +15,7 @@ from planner.options import Options
 from planner_models.geostore.plan.evaluation import Evaluation, evaluate
 from planner_models.geostore.plan.losses import measure_losses
 from planner_models.geostore.plan.metrics import measure
+from planner_models.geostore.plan.steps import COPY, Change, order_changes
 from planner_models.geostore.problem.adjustments import adjust
 from planner_models.geostore.problem.problem import Geostore
 
@@ -44,6 +45,16 @@ def explain(
             units = {"cost_per_month": USD, "saved": USD}
             title = "The design again with one constraint relaxed"
             sections.append(Section(title=title, frame=trial.head(rows), units=units))
+        opened = _try_openings(problem, decided, tried, state, options)
+        if len(opened):
+            sentences.append(_say_opening(opened))
+            units = {"cost_per_month": USD, "saved": USD}
+            title = "The design again with a region opened to all groups"
+            sections.append(Section(title=title, frame=opened.head(rows), units=units))
+    if problem.is_placed.any():
+        changes = order_changes(problem, problem.is_placed, state.copies > 0)
+        sentences.append(_say_steps(changes))
+        sections.append(_tabulate_steps(problem, changes, rows))
     if problem.depends is None or not len(problem.depends):
         sentences.append("Order is kept within each group only, as no dependencies are stated.")
     sentences.append("Order that users establish outside the store, such as by telephone, is not observed.")
@@ -178,3 +189,78 @@ def _say_change(trial: pd.DataFrame) -> str:
     if float(first["saved"]) <= 1e-6 * abs(float(first["cost_per_month"])):
         return "None of the relaxed constraints makes the plan cheaper."
     return f"With {first['relaxed']} the design would cost {first['saved']:,.2f} USD a month less."
+
+
+def _try_openings(
+    problem: Geostore, decided: Decided, tried: int, state: Evaluation, options: Options
+) -> pd.DataFrame:
+    """Return the cost of the design again with each region open to all groups, the largest saving first.
+
+    Of the regions that are forbidden to some group those are tried that most operations' groups may not use.
+    """
+    rate = np.bincount(problem.user_group, problem.requests_per_s, len(problem.groups))
+    closed = rate @ problem.is_forbidden
+    order = np.argsort(-closed, kind="stable")
+    rows: list[tuple[str, Any, float]] = []
+    for region in order[closed[order] > 0][:tried].tolist():
+        name = str(problem.region_index[region])
+        opened = adjust(problem, open_regions=(name,))
+        decision = decided.design.run(opened, options=options, parameters=decided.parameters)
+        if decision.plan is not None:
+            usd = measure(opened, decision.plan, None)["usd_per_month"] or 0.0
+            rows.append((name, usd, state.usd - usd))
+    frame = pd.DataFrame(rows, columns=["region", "cost_per_month", "saved"])
+    return frame.sort_values("saved", ascending=False, kind="stable", ignore_index=True)
+
+
+def _say_opening(opened: pd.DataFrame) -> str:
+    first = opened.iloc[0]
+    if float(first["saved"]) <= 1e-6 * abs(float(first["cost_per_month"])):
+        return "No region that is closed to some group is worth opening."
+    return (
+        f"The region most worth opening to all groups is {first['region']}: "
+        f"the design would cost {first['saved']:,.2f} USD a month less."
+    )
+
+
+def _say_steps(changes: list[Change]) -> str:
+    """Return the way from the replicas in place to the plan in words."""
+    if not changes:
+        return "All replicas of the plan are in place, and no others."
+    copied = [item for item in changes if item.change == COPY]
+    dropped = len(changes) - len(copied)
+    parts = []
+    if copied:
+        gb = sum(item.gb for item in copied)
+        parts.append(f"{counted(len(copied), 'replicas')} of {gb:,.4g} GB {_be(len(copied))} copied")
+        parts.append("users move")
+    if dropped:
+        parts.append(f"{counted(dropped, 'replicas')} {_be(dropped)} dropped")
+    return (
+        f"From the replicas in place the plan takes {counted(changes[-1].step, 'steps')}: "
+        f"{', then '.join(parts)}."
+    )
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _tabulate_steps(problem: Geostore, changes: list[Change], rows: int) -> Section:
+    names = problem.group_index, problem.region_index
+    frame = pd.DataFrame(
+        [
+            (
+                item.step,
+                item.change,
+                names[0][item.group],
+                names[1][item.region],
+                names[1][item.source] if item.source >= 0 else "",
+                item.gb,
+            )
+            for item in changes
+        ],
+        columns=["step", "change", "group", "region", "copied_from", "size"],
+    )
+    title = "Steps from the replicas in place: copies before drops"
+    return Section(title=title, frame=frame.head(rows), units={"size": "GB"})

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, less, more
 from planner.contract.units import MONTH_S
 from planner.formatting import amount
@@ -15,6 +15,7 @@ from planner_models.geostore.plan.evaluation import Evaluation, evaluate
 from planner_models.geostore.plan.key_shards import measure_shards
 from planner_models.geostore.plan.losses import measure_losses, say_losses
 from planner_models.geostore.plan.plan import StorePlan
+from planner_models.geostore.plan.steps import COPY, order_changes, peak_gb
 from planner_models.geostore.problem import costs
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.shards.sharding import moved_gb, split_keyspace
@@ -102,6 +103,13 @@ METRICS: Final = (
     ),
     less("replicas", "replicas", "replicas of all groups"),
     less("moved_gb", "GB", "data copied to replicas and servers that do not have it", title="data moved"),
+    less(
+        "peak_gb",
+        "GB",
+        "data of groups held at most on the way from the replicas in place, dropped after all copies",
+        title="data held at most during the change",
+    ),
+    less("change_steps", "steps", "steps of copies and drops from the replicas in place to the plan"),
     less(
         "max_load",
         "of capacity",
@@ -217,6 +225,8 @@ def measure(
     read_kept, write_kept = state.in_limits
     within = float((reads * read_kept + writes * write_kept).sum())
     worst = measure_losses(state)
+    before = _replicas_before(problem, previous)
+    changes = order_changes(problem, before, state.copies > 0) if before.any() else []
     return {
         "usd_per_million_good": state.usd / (good * MONTH_S / MILLION) if good > 0 else None,
         "missed_per_s": max(total - good, 0.0),
@@ -237,7 +247,9 @@ def measure(
         **{name: float(values.max(initial=0.0)) for name, values in worst.items()},
         "metadata_share": _metadata_share(state),
         "replicas": float(state.copies.sum()),
-        "moved_gb": _moved_gb(state, previous),
+        "moved_gb": _moved_ranges_gb(state) + sum(item.gb for item in changes if item.change == COPY),
+        "peak_gb": peak_gb(problem, before, state.copies > 0),
+        "change_steps": float(max((item.step for item in changes), default=0)),
         **measure_shards(problem, state.sharding),
     }
 
@@ -266,17 +278,9 @@ def _metadata_share(state: Evaluation) -> float | None:
     return float((extra * causal).sum()) / payload if payload > 0 else None
 
 
-def _moved_gb(state: Evaluation, previous: StorePlan | None) -> float:
-    """Return the data that new replicas copy, from the plan before or the table `placed`."""
-    problem = state.problem
-    moved = _moved_ranges_gb(state)
-    before = problem.is_placed
-    if previous is not None:
-        before = evaluate(problem, previous).copies > 0
-    if not before.any():
-        return moved
-    is_new = (state.copies > 0) & ~before
-    return moved + float(problem.groups["size_gb"].to_numpy(float) @ is_new.sum(axis=1))
+def _replicas_before(problem: Geostore, previous: StorePlan | None) -> Bools:
+    """Return the replicas of the plan before, or else of the table `placed`, (G, N)."""
+    return problem.is_placed if previous is None else evaluate(problem, previous).copies > 0
 
 
 def _moved_ranges_gb(state: Evaluation) -> float:

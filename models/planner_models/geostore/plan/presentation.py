@@ -110,6 +110,9 @@ REGIONS: Final = ElementKind[Geostore](
             value=0.5,
             role="upgrade",
         ),
+        Action(
+            name="Open to all groups", state="open to all groups", parameter="open_regions", role="upgrade"
+        ),
     ),
     describe=describe_region,
 )

@@ -30,6 +30,9 @@ class Adjustments:
     fail_providers: Annotated[
         tuple[str, ...], Field(description="providers whose regions hold no replica")
     ] = ()
+    open_regions: Annotated[
+        tuple[str, ...], Field(description="regions in which no group is forbidden any more")
+    ] = ()
     price_factors: Annotated[
         dict[str, Factor], Field(description="regions, and what all their prices are multiplied by")
     ] = field(default_factory=dict)
@@ -64,6 +67,8 @@ def adjust(problem: Geostore, *, adjustments: Adjustments) -> Geostore:
     changed = _adjust_groups(changed, adjustments)
     if adjustments.price_factors:
         changed = _scale_prices(changed, adjustments.price_factors)
+    if adjustments.open_regions:
+        changed = _open_to_all(changed, adjustments.open_regions)
     lost = _lost_regions(problem, adjustments.fail_regions, adjustments.fail_providers)
     if lost.any():
         changed = without_regions(changed, lost)
@@ -83,6 +88,15 @@ def _adjust_groups(problem: Geostore, adjustments: Adjustments) -> Geostore:
     if adjustments.failures is not None:
         groups = groups.assign(failures=float(adjustments.failures))
     return problem if groups is problem.groups else replace(problem, groups=groups)
+
+
+def _open_to_all(problem: Geostore, names: tuple[str, ...]) -> Geostore:
+    """Return the problem in which every group may be in some regions."""
+    problem.require("open_regions", names, problem.region_index, "region")
+    if problem.forbidden is None:
+        return problem
+    still = problem.forbidden[~problem.forbidden["region"].isin(list(names))]
+    return replace(problem, forbidden=still.reset_index(drop=True))
 
 
 def _scale_prices(problem: Geostore, factors: dict[str, float]) -> Geostore:
