@@ -5,8 +5,8 @@
 Both programs are written here from the papers, group by group, and solved by HiGHS through scipy; they have
 no code of the designs. SPANStore (Wu et al. 2013, 4; eventual consistency): a user reads one replica within
 the limit and has f + 1 within it; each write goes to replicas straight or over another one (relays).
-SkyPIE (Bang et al. 2024): reads have a limit, and writes go straight to every replica. Front ends are in every
-region.
+SkyPIE (Bang et al. 2024): reads have a limit, and writes go straight to every replica. Front ends are in
+every region.
 
 SkyPIE's model is that of design `skypie`: costs are equal within 1e-5. SPANStore's has one freedom more than
 design `spanstore`, whose users write where they read. With one price of traffic and one of read requests the
