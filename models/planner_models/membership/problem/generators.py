@@ -103,15 +103,20 @@ def regions(
     service = service_row(faults=float(faults), managers=float(managers) or np.nan)
     if commit_ms is not None:
         service["most_commit_ms"] = commit_ms
-    names = ["store"] if services == 1 else [f"store {number + 1}" for number in range(services)]
     return Membership(
         sites=pd.DataFrame(rows),
         delays=delays,
-        services=pd.DataFrame([{**service, "service": name} for name in names]),
+        services=_repeat(service, services),
         gossip=None
         if group is None
         else gossip_row(members=float(group), joins_per_s=joins_per_s, loss=loss),
     )
+
+
+def _repeat(service: dict[str, object], count: int) -> pd.DataFrame:
+    """Return the table of some services, all alike but for their names."""
+    names = ["store"] if count == 1 else [f"store {number + 1}" for number in range(count)]
+    return pd.DataFrame([{**service, "service": name} for name in names])
 
 
 def gossip_row(**cells: object) -> pd.DataFrame:
@@ -240,6 +245,7 @@ def small() -> Membership:
             ]
         ),
         **_small_options(),
+        **_small_group(),
     )
 
 
@@ -289,23 +295,6 @@ def _small_options() -> dict[str, pd.DataFrame]:
             ],
             columns=["at_s", "site", "what"],
         ),
-        "gossip": pd.DataFrame(
-            [(4.0, 1.0, 3.0, 200.0, 4.0, 2.0, 50.0, 0.01, "")],
-            columns=[
-                "members",
-                "seeds",
-                "fan_out",
-                "interval_ms",
-                "retransmit",
-                "joins_per_s",
-                "syncs_per_s",
-                "loss",
-                "start",
-            ],
-        ),
-        "contacts": pd.DataFrame(
-            [("p", "q"), ("q", "r"), ("r", "s"), ("s", "p")], columns=["member", "knows"]
-        ),
         "naming": pd.DataFrame(
             [(3.0, 10.0, 3.0, 40.0, 2.0, 4.0, 1.0, 1.0)],
             columns=[
@@ -319,6 +308,16 @@ def _small_options() -> dict[str, pd.DataFrame]:
                 "retries",
             ],
         ),
+    }
+
+
+def _small_group() -> dict[str, pd.DataFrame]:
+    """Return the group of the tiny problem: four processes, each of which knows the next one."""
+    contacts = [("p", "q"), ("q", "r"), ("r", "s"), ("s", "p")]
+    cells = {"members": 4.0, "seeds": 1.0, "joins_per_s": 2.0, "syncs_per_s": 50.0, "loss": 0.01, "start": ""}
+    return {
+        "gossip": gossip_row(**cells),
+        "contacts": pd.DataFrame(contacts, columns=["member", "knows"]),
     }
 
 

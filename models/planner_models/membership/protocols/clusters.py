@@ -151,11 +151,7 @@ def initialize(run: Clusters, reading: Reading) -> None:
     for centre, target in requests.items():
         incoming.setdefault(target, []).append(centre)
     popular = {centre for centre, others in incoming.items() if len(others) > 1}
-    joins: dict[int, int] = {}
-    if reading == "text":
-        joins = {c: target for c, target in requests.items() if target in popular and c not in popular}
-    else:  # those with several requests join, and so accept none
-        joins = {c: target for c, target in requests.items() if c in popular and target not in popular}
+    joins = _join_popular(requests, popular, reading)
     for centre, target in requests.items():
         is_open = centre not in joins and centre not in popular and target not in popular
         if is_open and target not in joins and run.rng.random() < 0.5:
@@ -163,6 +159,16 @@ def initialize(run: Clusters, reading: Reading) -> None:
     run.step(dict.fromkeys(run.members, 1))
     run.step(dict.fromkeys(run.members, 1))
     run.merge(joins)
+
+
+def _join_popular(requests: Mapping[int, int], popular: set[int], reading: Reading) -> dict[int, int]:
+    """Return the clusters that join at once: those with several requests accept, or join as printed."""
+    accepting = reading == "text"
+    return {
+        centre: target
+        for centre, target in requests.items()
+        if (target in popular) is accepting and (centre in popular) is not accepting
+    }
 
 
 def _request(run: Clusters) -> dict[int, int]:

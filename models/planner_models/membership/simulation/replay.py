@@ -157,11 +157,7 @@ def _follow(
         step += 1
         following = -1
         if suspected < repaired:
-            for member in order:
-                other = _outage_at(outages, member, suspected)
-                if other >= outages.first[member + 1] or outages.start[other] > suspected:
-                    following = member
-                    break
+            following = _first_up(order, outages, suspected)
             if following < 0:
                 now = repaired
                 continue
@@ -175,6 +171,16 @@ def _follow(
             counts[2] += 1
         leader = following if following >= 0 else leader
         now = until
+
+
+@inner_without_allocation
+def _first_up(order: Ints, outages: Outline, now: float) -> int:
+    """Return the first member in an order that is up at a time; -1 for none."""
+    for member in order:
+        row = _outage_at(outages, member, now)
+        if row >= outages.first[member + 1] or outages.start[row] > now:
+            return int(member)
+    return -1
 
 
 @inner_without_allocation
