@@ -33,6 +33,7 @@ SCENARIOS: Final = {
     "geostore": ("geostore/own_data", "--designs", "optimum,near_users"),
     "cdnrouting": ("cdnrouting/own_data", "--designs", "joint,separate"),
     "membership": ("membership/own_data",),
+    "queries": ("queries/own_data",),
     "rotors": ("rotors/own_data", "--designs", "two_hop,direct"),
     "consolidation": ("consolidation/own_data", "--designs", "patterns,best_fit"),
     "contracts": ("contracts/own_data",),

@@ -45,6 +45,7 @@ SCENARIOS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("livevideo/average_day_2k_edges", {}),
     ("membership/regions_etcd", {}),
     ("multicast/figure_5a", {}),
+    ("queries/edge", {}),
     ("rotors/urgent", {}),
     ("topology/blocks_64", {}),
     ("traffic/world", {}),

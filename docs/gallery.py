@@ -59,6 +59,7 @@ EXAMPLES: Final = {
     "geostore": Example("geostore/own_data"),
     "livevideo": Example("livevideo/session_window", "cdn"),
     "multicast": Example("multicast/own_data"),
+    "queries": Example("queries/own_data"),
     "rotors": Example("rotors/own_data"),
     "topology": Example("topology/own_data"),
     "traffic": Example("traffic/germany50", "ecmp", {"problem.fail_links": ["Koblenz<->Koeln"]}),

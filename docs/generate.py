@@ -44,6 +44,7 @@ EXAMPLES = {
     "geostore": "own_data",
     "livevideo": "session_window",
     "multicast": "own_data",
+    "queries": "own_data",
     "rotors": "crossover",
     "contracts": "own_data",
     "topology": "jupiter",

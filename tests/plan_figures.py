@@ -378,6 +378,21 @@ def _edge_switches(problem: Tables) -> dict[str, str]:
     return {row.host: names[row.pod][row.edge] for row in hosts.itertuples()}
 
 
+def queries(problem: Tables, plan: Tables) -> Figures:
+    asked, answers = problem["queries"].set_index("query"), plan["answers"].set_index("query")
+    period = answers["period_s"] if "period_s" in answers else pd.Series(np.nan, index=answers.index)
+    share = (asked["every_s"].reindex(answers.index) / period).fillna(1.0)
+    figures = {
+        "asked": float(asked["weight"].sum()),
+        "answered": float((asked["weight"].reindex(answers.index) * share).sum()),
+        "unanswered": float(len(asked) - len(answers)),
+        "coarser": float((share < 1 - 1e-9).sum()),
+    }
+    if (plan["methods"]["method"].isin(["ahead", "controller"])).all():
+        figures["rules"] = float(len(plan["rules"]))
+    return figures
+
+
 def rotors(problem: Tables, plan: Tables) -> Figures:
     offered, unserved = problem["demands"]["rate_mbps"].sum(), plan["unserved"]["rate_mbps"].sum()
     return {"offered_mbps": offered, "unserved_mbps": unserved, "delivered_mbps": offered - unserved}
@@ -484,6 +499,7 @@ FIGURES: Final[Mapping[str, Callable[[Tables, Tables], Figures]]] = {
     "livevideo": livevideo,
     "membership": membership,
     "multicast": multicast,
+    "queries": queries,
     "rotors": rotors,
     "topology": topology,
     "traffic": traffic,

@@ -36,6 +36,7 @@ DECISIONS = {
     "livevideo": {"trees", "waits", "viewers"},
     "membership": {"members", "protocol", "watch", "cheaper", "shed", "fences", "naming", "seeds", "gossip"},
     "multicast": {"partitions", "meta_groups", "headers", "header_rules"},
+    "queries": {"answers", "methods", "rules", "uses"},
     "rotors": {"period", "circuits", "routes", "expander"},
     "contracts": {"loads"},
     "fairshare": {"placement", "serving", "shares", "service"},

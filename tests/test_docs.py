@@ -59,6 +59,7 @@ LONG = (
     "membership",
     "multicast",
     "overload",
+    "queries",
     "rotors",
     "routers",
     "routes",

@@ -29,6 +29,7 @@ OVERLOADED = {
     "livevideo/session_window": {"problem.capacity_scale": 0.2},
     "membership/own_data": {"problem.target_scale": 10.0},
     "multicast/own_data": {"problem.table_size": 1},
+    "queries/own_data": {"problem.packet_scale": 0.1},
     "rotors/own_data": {"problem.scale": 3.0},
     "consolidation/own_data": {"problem.most": 1},
     "contracts/own_data": {"problem.scale": 3.0},

@@ -56,6 +56,7 @@ OVERLOADS = {
     "multicast": Overload(
         "multicast/own_data", {"problem.table_size": 1}, "partitioned_aggregated", "groups_by_unicast"
     ),
+    "queries": Overload("queries/own_data", {"problem.packet_scale": 0.1}, "specialization", "unanswered"),
     "rotors": Overload("rotors/own_data", {"problem.scale": 3.0}, "direct", "unserved_mbps"),
     "consolidation": Overload("consolidation/own_data", {"problem.most": 1}, "best_fit", "refused"),
     "contracts": Overload("contracts/own_data", {"problem.scale": 3.0}, "fixed_shares", "unserved_mbps"),

@@ -43,6 +43,7 @@ SEVERAL: Final = (
     "analytics/own_data", "brokering/own_data", "capacity/own_data", "circuitflows/own_data",
     "coflows/own_data", "contracts/own_data", "fairshare/own_data", "flowtables/own_data",
     "livevideo/session_window", "multicast/own_data", "rotors/own_data", "topology/own_data",
+    "queries/own_data",
     "traffic/abilene", "traffic/abilene_classes", "traffic/germany50", "cdnrouting/own_data",
     "consolidation/own_data", "geostore/own_data", "membership/two_datacenters",
 )  # fmt: skip

@@ -40,6 +40,7 @@ OWN_FOLDERS: Final = {
     "membership": ["membership/own_data"],
     "multicast": ["multicast/own_data", "multicast/own_tree"],
     "livevideo": ["livevideo/sessions"],
+    "queries": ["queries/own_data"],
     "rotors": ["rotors/own_data"],
     "consolidation": ["consolidation/own_data"],
     "contracts": ["contracts/own_data"],

@@ -36,6 +36,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "contracts": ("contracts.price_per_mbps", "tiers.price_per_mbps"),
     "flowtables": ("flows.packets",),
     "livevideo": ("links.cost",),
+    "queries": ("queries.weight",),
 }
 """Amounts in columns without a unit of their own."""
 MUST_FIT = ("consolidation",)

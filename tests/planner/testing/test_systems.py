@@ -42,6 +42,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
     "multicast": lambda presets: presets["datacenter"](
         k=4, aggregation_copies=1, tenants=3, groups=40, table_size=12
     ),
+    "queries": lambda presets: presets["small"](),
     "rotors": lambda presets: presets["small"](),
     "fairshare": lambda presets: presets["small"](),
     "consolidation": lambda presets: presets["small"](),

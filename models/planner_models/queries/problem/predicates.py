@@ -1,0 +1,275 @@
+"""Predicates of queries: read from text, evaluated on headers, and compiled to lists of cubes.
+
+A predicate has atoms as a match of OpenFlow does, `tp_src=80` or `ip_src=10.0.0.0/8`, and Frenetic's names of
+fields, `srcport=80`; also `!=`, ranges, and octets of addresses that are any, as in `90.*.70.60`. `&`, `|`,
+`!` and brackets join them; blanks and commas mean `&`.
+
+A switch matches in the order of priorities, so that a predicate is a list of cubes, of which the first that
+holds a packet says whether it satisfies the predicate (Foster et al. 2013, II.A). `compile_predicate` makes
+that list; `Predicate.holds` evaluates the text itself, which checks of plans do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from planner_models.flowtables.problem.fields import Layout
+from planner_models.flowtables.problem.values import BadMatch, Cube
+
+MOST_ENTRIES: Final = 1_024
+"""Entries of one predicate."""
+MOST_DEPTH: Final = 50
+ALIASES: Final = {
+    "srcip": "ip_src", "dstip": "ip_dst", "nw_src": "ip_src", "nw_dst": "ip_dst", "srcport": "tp_src",
+    "dstport": "tp_dst", "protocol": "ip_proto", "nw_proto": "ip_proto", "inport": "in_port",
+    "srcmac": "eth_src", "dstmac": "eth_dst", "dl_src": "eth_src", "dl_dst": "eth_dst", "vlan": "vlan_vid",
+}  # fmt: skip
+"""Names of fields in Frenetic and in OpenFlow 1.0."""
+_TOKEN: Final = re.compile(
+    r"\s*(?P<token>\(|\)|&&?|\|\|?|,|!(?!=)|~|[^\s()&|,!~=]+\s*(?:!=|==?)\s*[^\s()&|,!~=]+|[^\s()&|,!~=]+)"
+)
+_ANY_OCTETS: Final = re.compile(r"(?:\d+|\*)(?:\.(?:\d+|\*)){3}")
+
+
+class Entry(NamedTuple):
+    """A cube of headers, and whether they satisfy the predicate."""
+
+    value: int
+    mask: int
+    holds: bool
+
+
+Entries = list[Entry]
+
+
+@dataclass(frozen=True)
+class Atom:
+    """The headers in one of several cubes."""
+
+    cubes: tuple[Cube, ...]
+
+    def holds(self, header: int) -> bool:
+        """Return whether a header satisfies the predicate."""
+        return any((header ^ value) & mask == 0 for value, mask in self.cubes)
+
+
+@dataclass(frozen=True)
+class Not:
+    """The headers that do not satisfy another predicate."""
+
+    part: Predicate
+
+    def holds(self, header: int) -> bool:
+        """Return whether a header satisfies the predicate."""
+        return not self.part.holds(header)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The headers that satisfy all of some predicates, or any of them."""
+
+    parts: tuple[Predicate, ...]
+    is_all: bool
+
+    def holds(self, header: int) -> bool:
+        """Return whether a header satisfies the predicate."""
+        results = (part.holds(header) for part in self.parts)
+        return all(results) if self.is_all else any(results)
+
+
+Predicate = Atom | Not | Joined
+
+
+# --- reading ------------------------------------------------------------------------------
+
+
+def read_predicate(text: str, layout: Layout) -> Predicate:
+    """Return the predicate of a text; of a blank one, that of all headers.
+
+    raises  BadMatch with the rule that the text violates
+    """
+    tokens = _split(text)
+    if not tokens:
+        return Atom(((0, 0),))
+    reader = _Reader(tokens, layout)
+    predicate = reader.read_any(0)
+    if reader.position < len(tokens):
+        raise BadMatch(f"'{tokens[reader.position]}' is not expected there")
+    return predicate
+
+
+def _split(text: str) -> list[str]:
+    tokens, position = [], 0
+    while position < len(text.rstrip()):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise BadMatch(f"'{text[position:].strip()}' is no field with a value, and no operator")
+        tokens.append(match["token"])
+        position = match.end()
+    return tokens
+
+
+class _Reader:
+    """A position in the tokens of a predicate."""
+
+    def __init__(self, tokens: Sequence[str], layout: Layout) -> None:
+        self.tokens, self.layout, self.position = tokens, layout, 0
+
+    def _next(self) -> str:
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
+
+    def read_any(self, depth: int) -> Predicate:
+        """Return the predicate up to a closing bracket, or the end."""
+        parts = [self._read_all(depth)]
+        while self._next() in ("|", "||", "or"):
+            self.position += 1
+            parts.append(self._read_all(depth))
+        return parts[0] if len(parts) == 1 else Joined(tuple(parts), is_all=False)
+
+    def _read_all(self, depth: int) -> Predicate:
+        parts = [self._read_one(depth)]
+        while self._next() not in ("|", "||", "or", ")", ""):
+            if self._next() in ("&", "&&", "and", ","):
+                self.position += 1
+            parts.append(self._read_one(depth))
+        return parts[0] if len(parts) == 1 else Joined(tuple(parts), is_all=True)
+
+    def _read_one(self, depth: int) -> Predicate:
+        if depth > MOST_DEPTH:
+            raise BadMatch(f"has more than {MOST_DEPTH} brackets and negations within each other")
+        token = self._next()
+        self.position += 1
+        if token == "(":
+            inner = self.read_any(depth + 1)
+            if self._next() != ")":
+                raise BadMatch("a bracket is not closed")
+            self.position += 1
+            return inner
+        if token in ("!", "~", "not"):
+            return Not(self._read_one(depth + 1))
+        if token in ("", "&", "&&", "and", "|", "||", "or", ",", ")"):
+            raise BadMatch(f"'{token}' has nothing before it" if token else "ends where a field is expected")
+        return read_atom(token, self.layout)
+
+
+def read_atom(token: str, layout: Layout) -> Predicate:
+    """Return the predicate of one field and its value, or of a protocol; raises BadMatch."""
+    name, operator, value = (
+        (part.strip() for part in re.split(r"(!=|==?)", token, maxsplit=1))
+        if ("=" in token)
+        else (token, "", "")
+    )
+    name = find_field(name, layout)
+    if not operator:
+        return Atom(tuple(layout.parse(name)))
+    if _ANY_OCTETS.fullmatch(value) and "*" in value:
+        octets = value.split(".")
+        address = ".".join("0" if octet == "*" else octet for octet in octets)
+        value = f"{address}/0x" + "".join("00" if octet == "*" else "ff" for octet in octets)
+    atom = Atom(tuple(layout.parse(f"{name}={value}")))
+    return Not(atom) if operator == "!=" else atom
+
+
+def find_field(name: str, layout: Layout) -> str:
+    """Return our name of a field, which may have Frenetic's or that of OpenFlow 1.0."""
+    return ALIASES.get(name, name) if name not in layout.by_name else name
+
+
+# --- compiling ----------------------------------------------------------------------------
+
+
+def compile_predicate(predicate: Predicate) -> Entries:
+    """Return the entries of a predicate, the first of which that holds a header decides; the last holds all.
+
+    raises  BadMatch for more than 1,024 entries
+    """
+    return _simplify(_compile(predicate))
+
+
+def _compile(predicate: Predicate) -> Entries:
+    if isinstance(predicate, Atom):
+        entries = [Entry(value, mask, True) for value, mask in predicate.cubes]
+        return entries if entries[-1].mask == 0 else [*entries, Entry(0, 0, False)]
+    if isinstance(predicate, Not):
+        return _flip(_compile(predicate.part))
+    parts = [_compile(part) for part in predicate.parts]
+    if not predicate.is_all:  # De Morgan
+        parts = [_flip(part) for part in parts]
+    parts.sort(key=lambda part: (part[-1].holds, len(part)))  # few headers first: no entry where they fail
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = _simplify(_join(joined, part))
+    return joined if predicate.is_all else _flip(joined)
+
+
+def _flip(entries: Entries) -> Entries:
+    return [Entry(value, mask, not holds) for value, mask, holds in entries]
+
+
+def _join(first: Entries, second: Entries) -> Entries:
+    """Return the entries of headers that satisfy both predicates."""
+    joined: dict[Cube, Entry] = {}
+    for value, mask, holds in first:
+        if not holds:
+            joined.setdefault((value, mask), Entry(value, mask, False))
+            continue
+        for other_value, other_mask, other in second:
+            if (value ^ other_value) & mask & other_mask == 0:
+                cube = (value | other_value, mask | other_mask)
+                joined.setdefault(cube, Entry(*cube, other))
+        if len(joined) > MOST_ENTRIES:
+            raise BadMatch(f"needs more than {MOST_ENTRIES:,} entries")
+    return list(joined.values())
+
+
+def is_within(cube: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return whether all headers of a cube are in another one."""
+    return cube[1] & other[1] == other[1] and (cube[0] ^ other[0]) & other[1] == 0
+
+
+def meet(cube: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return whether a header is in both of two cubes."""
+    return (cube[0] ^ other[0]) & cube[1] & other[1] == 0
+
+
+def _simplify(entries: Entries) -> Entries:
+    """Return the entries without those that no header meets first, or that decide as later ones would."""
+    reached: Entries = []
+    for entry in entries:
+        if not any(is_within(entry[:2], other[:2]) for other in reached):
+            reached.append(entry)
+    needed: Entries = []
+    for row in range(len(reached) - 1, -1, -1):
+        if not _is_redundant(reached[row], needed):
+            needed.insert(0, reached[row])
+    return needed
+
+
+def _is_redundant(entry: Entry, later: Entries) -> bool:
+    """Return whether later entries decide as an entry does on all its headers."""
+    for other in later:
+        if meet(entry[:2], other[:2]):
+            if other.holds != entry.holds:
+                return False
+            if is_within(entry[:2], other[:2]):
+                return True
+    return False
+
+
+# --- what a switch can match --------------------------------------------------------------
+
+
+def approximate(entries: Entries, find_mask: Callable[[int], int]) -> Entries:
+    """Return the entries of the packets that a switch must look at: those of a predicate, or a superset.
+
+    The headers outside of each cube that holds are as before where the switch can match all cubes.
+
+    find_mask  mask of a cube -> the bits of it that the switch can match
+    """
+    if all(find_mask(mask) == mask for _, mask, _ in entries):
+        return entries
+    wide = [Entry(value & find_mask(mask), find_mask(mask), True) for value, mask, holds in entries if holds]
+    return _simplify([*wide, Entry(0, 0, False)] if all(entry.mask for entry in wide) else wide)
