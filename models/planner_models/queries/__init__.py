@@ -54,7 +54,7 @@ from planner_models.queries.plan.metrics import HEADLINE, LIMITS, METRICS, measu
 from planner_models.queries.plan.plan import PLAN_TABLES, Answers, from_tables
 from planner_models.queries.plan.presentation import draw
 from planner_models.queries.problem.adjustments import adjust
-from planner_models.queries.problem.generators import PRESETS
+from planner_models.queries.problem.generators import PRESETS, small
 from planner_models.queries.problem.problem import Monitoring
 from planner_models.queries.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.queries.published import TARGETS
@@ -72,6 +72,7 @@ SYSTEM = System(
         from_tables=Monitoring.from_tables,
         presets=PRESETS,
         adjust=adjust,
+        sample=small,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,

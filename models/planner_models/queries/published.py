@@ -1,4 +1,4 @@
-"""What Foster et al. 2013 (Frenetic) say of queries, and the functions that find ours.
+"""Statements of Foster et al. 2013 (Frenetic) on queries, and the functions that find ours.
 
 Reproduction targets of system `queries`, declared in `data/published/queries.toml`. The paper prints examples
 and their cost, and no measurement of its own.
@@ -64,7 +64,7 @@ def find_queries(study: Study) -> TargetValues:  # noqa: ARG001 - the signature 
 
 def _answer(problem: Monitoring, design: str) -> tuple[Answers, Evaluation]:
     """Return the plan of a design, and it as emulated."""
-    plan = next(one for one in DESIGNS if one.name == design).run(problem).plan
+    plan = next(candidate for candidate in DESIGNS if candidate.name == design).run(problem).plan
     assert plan is not None
     return plan, evaluate(problem, plan)
 
@@ -126,15 +126,15 @@ def _count_limited() -> float:
 
 
 def _count_appearances(problem: Monitoring) -> int:
-    """Return the times that a source appears at another port than before, from the table of flows."""
+    """Return the times that a source appears port_of another port than before, from the table of flows."""
     layout, (headers, header_of) = problem.layout, problem.headers
     mac, port = layout.full_mask(["eth_src"]), layout.full_mask(["in_port"])
-    at: dict[int, int] = {}
+    port_of: dict[int, int] = {}
     count = 0
     for row in problem.packets[0].header.tolist():
         header = headers[row]
-        count += at.get(header & mac) != header & port
-        at[header & mac] = header & port
+        count += port_of.get(header & mac) != header & port
+        port_of[header & mac] = header & port
     assert len(header_of) == len(problem.flows)
     return count
 

@@ -14,7 +14,7 @@ INSTALLED: Final = "rules that are installed ahead"
 DESIGNS: Final = (
     Design(
         name="optimum",
-        title="Optimal methods",
+        title="Optimal mix",
         decide=optimum.answer_best,
         mechanism=Mechanism.TRANSPARENCY,
         source="Hooker, Ottosson 2003 (logic-based Benders decomposition)",
@@ -41,7 +41,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="microflows",
-        title="Reactive microflow rules",
+        title="Microflow unfolding",
         decide=rules.answer_by_microflows,
         mechanism=Mechanism.REACTION,
         source=f"{FRENETIC}, III.B (its first run-time system)",
@@ -50,7 +50,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="proactive",
-        title="Proactive wildcard rules",
+        title="Proactive installation",
         decide=rules.answer_ahead,
         mechanism=Mechanism.REACTION,
         source=f"{FRENETIC}, III.B (NetCore)",
@@ -59,7 +59,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="controller",
-        title="All packets to the controller",
+        title="Central counting",
         decide=rules.answer_by_controller,
         mechanism=Mechanism.REACTION,
         source=f"{FRENETIC}, II.A",

@@ -1,4 +1,4 @@
-"""Answers while they are decided: methods and periods of queries within what all switches hold."""
+"""Answers while they are decided: methods and periods of queries within the limits of all switches."""
 
 from __future__ import annotations
 
@@ -106,16 +106,16 @@ class Answering:
 
     def make_plan(self) -> Answers:
         """Return the plan."""
-        chosen = {
+        method_of = {
             (row, switch): method
             for switch, methods in enumerate(self.methods)
             for row, method in methods.items()
         }
-        return make_plan(self.problem, chosen, self.periods_s)
+        return make_plan(self.problem, method_of, self.periods_s)
 
 
 def order_queries(problem: Monitoring) -> list[int]:
-    """Return the rows of queries by falling weight, then by what they ask, for tables in any order."""
+    """Return the rows of queries by falling weight, then by content, for tables in any order."""
 
     def key(row: int) -> tuple[object, ...]:
         query = problem.asked[row]

@@ -36,7 +36,9 @@ def formulation(problem: Monitoring) -> pyo.ConcreteModel:
     m = pyo.ConcreteModel("queries")
     m.Z = pyo.Set(initialize=[(q, p) for q, asked in enumerate(problem.asked) for p in asked.periods_s])
     m.S = pyo.RangeSet(0, len(uses) - 1)
-    m.C = pyo.Set(initialize=[(s, c) for s, own in combinations.items() for c in range(len(own))])
+    m.C = pyo.Set(
+        initialize=[(s, c) for s, combination in combinations.items() for c in range(len(combination))]
+    )
     m.M = pyo.Set(
         initialize=[(q, use.switch, n) for use in uses for q, seen in use.seen.items() for n in seen.methods]
     )
@@ -54,7 +56,7 @@ def formulation(problem: Monitoring) -> pyo.ConcreteModel:
         m.M,
         rule=lambda m, q, s, n: (
             sum(m.x[q, s, n, p] for p in problem.asked[q].periods_s)
-            == sum(m.y[s, c] for c, own in enumerate(combinations[s]) if own.get(q) == n)
+            == sum(m.y[s, c] for c, combination in enumerate(combinations[s]) if combination.get(q) == n)
         ),
     )
     m.linked = pyo.Constraint(
@@ -91,7 +93,9 @@ def _list_combinations(problem: Monitoring, use: SwitchUse) -> list[dict[int, st
         )
     combinations = []
     for methods in product(*((None, *seen.methods) for seen in use.seen.values())):
-        own = {row: method for row, method in zip(use.seen, methods, strict=True) if method is not None}
-        if use.is_within_space(own):
-            combinations.append(own)
+        combination = {
+            row: method for row, method in zip(use.seen, methods, strict=True) if method is not None
+        }
+        if use.is_within_space(combination):
+            combinations.append(combination)
     return combinations

@@ -92,10 +92,12 @@ class Search:
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """Positions of choices, and of their periods."""
-        at: dict[int, list[int]] = {}
+        positions: dict[int, list[int]] = {}
         for position, (row, _) in enumerate(self.periods):
-            at.setdefault(row, []).append(position)
-        return [(index, period) for index, choice in enumerate(self.choices) for period in at[choice.query]]
+            positions.setdefault(row, []).append(position)
+        return [
+            (index, period) for index, choice in enumerate(self.choices) for period in positions[choice.query]
+        ]
 
     def build(self, least_value: float | None = None) -> LinearProgram:
         """Return the program: z of periods, x of choices with their periods.
@@ -114,17 +116,23 @@ class Search:
         z = m.variables("period", (len(self.periods),), upper=1.0, cost=cost, integer=True)
         if least_value is not None:
             m.constrain("value", (np.array(value) * z).sum(), lower=least_value * (1 - EQUAL))
-        least = 1.0 if self.options.service == "all" else 0.0
-        m.constrain("one period", z.sum_by(query, len(asked)), lower=least, upper=1.0)
+        lower = 1.0 if self.options.service == "all" else 0.0
+        m.constrain("one period", z.sum_by(query, len(asked)), lower=lower, upper=1.0)
         linked = [
-            (use.switch, at) for use in self.uses for at, row in enumerate(query.tolist()) if row in use.seen
+            (use.switch, position)
+            for use in self.uses
+            for position, row in enumerate(query.tolist())
+            if row in use.seen
         ]
         if not linked:
             return m.build()
         x = m.variables("method", (len(self.pairs),), upper=1.0, integer=True)
-        place = {key: number for number, key in enumerate(linked)}
-        group = np.array([place[self.choices[index].switch, at] for index, at in self.pairs], dtype=np.int64)
-        needed = z[np.array([at for _, at in linked])]
+        number_of = {key: number for number, key in enumerate(linked)}
+        group = np.array(
+            [number_of[self.choices[index].switch, position] for index, position in self.pairs],
+            dtype=np.int64,
+        )
+        needed = z[np.array([position for _, position in linked])]
         m.constrain("one method", x.sum_by(group, len(linked)) - needed, lower=0.0, upper=0.0)
         taken = x.sum_by(np.array([index for index, _ in self.pairs], dtype=np.int64), len(self.choices))
         for use in self.uses:
@@ -141,28 +149,30 @@ class Search:
         price  of a packet to the controller
         """
         name = use.switch
-        own = np.array(
+        indices = np.array(
             [index for index, choice in enumerate(self.choices) if choice.switch == name], dtype=np.int64
         )
-        if not len(own):
+        if not len(indices):
             return
-        members = set(own.tolist())
+        members = set(indices.tolist())
         pairs = np.array([pair for pair, (index, _) in enumerate(self.pairs) if index in members])
         rate = [self._count_polls(*self.pairs[pair]) for pair in pairs.tolist()]
         m.constrain(f"polls {name}", (np.array(rate) * x[pairs]).sum(), upper=use.most_polls)
-        alone = [use.use({self.choices[index].query: self.choices[index].method}) for index in own.tolist()]
+        alone = [
+            use.use({self.choices[index].query: self.choices[index].method}) for index in indices.tolist()
+        ]
         if use.is_pipeline:
             program = use.count_ahead({}) or 0
             rules = np.array([float(usage.rules or 0) - program for usage in alone])
-            m.constrain(f"rules {name}", (rules * taken[own]).sum(), upper=float(use.space - program))
+            m.constrain(f"rules {name}", (rules * taken[indices]).sum(), upper=float(use.space - program))
         diverted = np.array([usage.diverted for usage in alone])
-        _limit_union(m, taken[own], diverted, use.most_packets, name=f"packets {name}", price=price)
-        whole = np.array([
+        _limit_union(m, taken[indices], diverted, use.most_packets, name=f"packets {name}", price=price)
+        headers = np.array([
             use.seen[self.choices[index].query].is_looked_at & (self.choices[index].method == MICROFLOWS)
-            for index in own.tolist()
+            for index in indices.tolist()
         ])  # fmt: skip
         if any(usage.exact_rules for usage in alone):
-            _limit_union(m, taken[own], whole, float(use.exact_space), name=f"exact rules {name}")
+            _limit_union(m, taken[indices], headers, float(use.exact_space), name=f"exact rules {name}")
 
     def _count_polls(self, index: int, period: int) -> float:
         """Return the counters read of a choice, a second."""
@@ -196,8 +206,8 @@ class Search:
 
     def _read(self, x: Floats) -> Answering:
         answering = Answering(self.problem, self.uses)
-        for at, (row, period_s) in enumerate(self.periods):
-            if x[at] > HALF:
+        for position, (row, period_s) in enumerate(self.periods):
+            if x[position] > HALF:
                 answering.periods_s[row] = period_s
         for pair, (index, _) in enumerate(self.pairs):
             if x[len(self.periods) + pair] > HALF:
@@ -208,16 +218,16 @@ class Search:
     def _find_cuts(self, methods: dict[int, str], switch: int) -> list[Ints]:
         """Return smallest sets of choices that exceed a switch, found by leaving out one choice at a time."""
         use, cuts = self.uses[switch], []
-        place = {choice: index for index, choice in enumerate(self.choices)}
-        rest = dict(methods)
-        while not use.is_within_space(rest):
-            smallest = dict(rest)
-            for row in list(rest):
+        index_of = {choice: index for index, choice in enumerate(self.choices)}
+        remaining = dict(methods)
+        while not use.is_within_space(remaining):
+            smallest = dict(remaining)
+            for row in list(remaining):
                 without = {other: method for other, method in smallest.items() if other != row}
                 if not use.is_within_space(without):
                     smallest = without
-            cuts.append(np.array([place[Choice(row, switch, method)] for row, method in smallest.items()]))
-            rest = {row: method for row, method in rest.items() if row not in smallest}
+            cuts.append(np.array([index_of[Choice(row, switch, method)] for row, method in smallest.items()]))
+            remaining = {row: method for row, method in remaining.items() if row not in smallest}
         return cuts
 
     def _complete(self, answering: Answering) -> None:
@@ -231,7 +241,9 @@ class Search:
                     answering.remove(row)
         for row in order:  # what was left out may fit by other methods
             if row not in answering.periods_s:
-                answering.add(row, [self.uses[at].seen[row].methods for at in answering.find_switches(row)])
+                answering.add(
+                    row, [self.uses[number].seen[row].methods for number in answering.find_switches(row)]
+                )
         self.offer(answering)
 
     def offer(self, answering: Answering) -> None:
@@ -248,7 +260,7 @@ class Search:
 def _limit_union(
     m: ProgramBuilder, taken: Expression, uses: Bools, limit: float, *, name: str, price: float = 0.0
 ) -> None:
-    """Add the limit of what some choices use together, where each thing counts once and has a price.
+    """Add the limit on the union of the things that some choices use, with a price of each thing.
 
     taken  (C,) choices; uses: (C, N) things that each one uses
     """
@@ -258,8 +270,8 @@ def _limit_union(
     if classes.shape[1] > MOST_CLASSES:
         return
     used = m.variables(f"{name} used", (classes.shape[1],), upper=1.0, cost=price * count)
-    choice, at = np.nonzero(classes)
-    m.constrain(f"{name} counted", used[at] - taken[choice], lower=0.0)
+    choice, row = np.nonzero(classes)
+    m.constrain(f"{name} counted", used[row] - taken[choice], lower=0.0)
     m.constrain(name, (count.astype(float) * used).sum(), upper=limit)
 
 
@@ -322,11 +334,11 @@ def _reduce_load(answering: Answering) -> None:
 def _replace_method(answering: Answering, use: SwitchUse, row: int) -> bool:
     """Give a query the method of a switch with the fewest packets and polls; return whether it is another."""
     methods = answering.methods[use.switch]
-    before, least = methods[row], answering.load(use.switch)
+    before, load = methods[row], answering.load(use.switch)
     best = before
     for method in use.seen[row].methods:
         methods[row] = method
-        if method != before and answering.fits(use.switch) and answering.load(use.switch) < least:
-            best, least = method, answering.load(use.switch)
+        if method != before and answering.fits(use.switch) and answering.load(use.switch) < load:
+            best, load = method, answering.load(use.switch)
     methods[row] = best
     return best != before

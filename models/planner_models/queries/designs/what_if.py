@@ -38,7 +38,7 @@ def explain(
     rows: Annotated[int, Field(ge=1, le=1_000, description="rows of each table")] = 20,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain how queries are answered, which switches are full, and what larger limits would gain."""
+    """Explain the methods of queries, full switches, and the gain of larger limits."""
     plan: Answers = decided.plan
     evaluation = evaluate(problem, plan)
     again = Reoptimization[Monitoring](decided, metric=METRICS[0], measure=measure, options=options)
@@ -87,7 +87,7 @@ def _tabulate_queries(problem: Monitoring, evaluation: Evaluation) -> pd.DataFra
     """Return the weight, methods, period and staleness of each query, the heaviest first."""
     table = []
     for row, query in enumerate(problem.asked):
-        methods = [method for (at, _), method in evaluation.methods.items() if at == row]
+        methods = [method for (query_row, _), method in evaluation.methods.items() if query_row == row]
         words = ", ".join(f"{method} on {methods.count(method)}" for method in METHODS if method in methods)
         is_answered = row in evaluation.period_s
         table.append(

@@ -1,4 +1,4 @@
-"""Check of a plan by emulated switches, whose answers are compared with the queries interpreted."""
+"""Check of a plan: emulation of its switches, and comparison of answers with interpreted queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Evaluation:
 
     @cached_property
     def wrong(self) -> list[int]:
-        """Rows of the queries whose answers are not those of the query interpreted on the packets."""
+        """Rows of the queries with other answers than the query interpreted on the packets has."""
         return [row for row, period_s in self.period_s.items() if not self._is_right(row, period_s)]
 
     def _is_right(self, row: int, period_s: float) -> bool:
@@ -101,7 +101,7 @@ def _count_counters(problem: Monitoring, row: int, switch: int, method: str) -> 
             values |= {value | bit for value in values}
         # a group is there where some cube of the predicate holds one of its headers
         cubes = [(value & query.group, mask & query.group) for value, mask, holds in query.entries if holds]
-        return sum(any((value ^ own) & mask == 0 for own, mask in cubes) for value in values)
+        return sum(any((value ^ fixed) & mask == 0 for fixed, mask in cubes) for value in values)
     headers = problem.headers[0]
     seen = {headers[row_] for row_ in np.unique(problem.packets[switch].header).tolist()}
     return len({header & query.group for header in seen if query.predicate.holds(header)})
@@ -113,7 +113,7 @@ def _require_consistent(
     """Raise PlanRejected where tables do not belong together, or periods do not fit."""
     for row, query in enumerate(problem.asked):
         needed = {switch for switch in range(len(problem.switches)) if problem.is_about(query, switch)}
-        having = {switch for at, switch in methods if at == row}
+        having = {switch for query_row, switch in methods if query_row == row}
         if row in periods_s and needed != having:
             name = problem.switch_names[next(iter(needed ^ having))]
             raise PlanRejected(

@@ -81,7 +81,7 @@ class Emulation:
     def __init__(self, problem: Monitoring, plan: Answers, switch: int) -> None:
         self.problem, self.switch = problem, switch
         methods = read_methods(problem, plan.methods)
-        self.method = {row: method for (row, at), method in methods.items() if at == switch}
+        self.method = {row: method for (row, of_switch), method in methods.items() if of_switch == switch}
         self.period_s = read_periods(problem, plan.answers)
         self.tables = read_tables(problem, plan, switch)
         self.selections = {
@@ -100,23 +100,23 @@ class Emulation:
         return [Table(rows) for rows in self.tables]
 
     def run(self) -> Observed:
-        """Return what happens to all packets of the switch."""
+        """Return the observations of all packets of the switch."""
         packets = self.problem.packets[self.switch]
         headers = self.problem.headers[0]
         program = Table(Row(*entry[:2], -position, entry.action, (), ())
                         for position, entry in enumerate(self.problem.program))  # fmt: skip
-        known: dict[int, tuple[list[Row], frozenset[int]]] = {}
+        lookups_of: dict[int, tuple[list[Row], frozenset[int]]] = {}
         for number, (time_s, header_row, size) in enumerate(
             zip(*(column.tolist() for column in packets), strict=True)
         ):
             header = headers[header_row]
-            if header_row not in known:
+            if header_row not in lookups_of:
                 rows = [table.find(header) for table in self.lookups]
                 inside = frozenset(
                     row for row in self.method if self.problem.asked[row].predicate.holds(header)
                 )
-                known[header_row] = rows, inside
-            rows, inside = known[header_row]
+                lookups_of[header_row] = rows, inside
+            rows, inside = lookups_of[header_row]
             if self._join_actions(rows) != self._join_actions([program.find(header)]):
                 self.observed.other_actions += 1
             self._pass(number, time_s, int(size), header, rows, inside)

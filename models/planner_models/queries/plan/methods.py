@@ -58,12 +58,12 @@ def find_matchable(layout: Layout, matching: str, mask: int) -> int:
     matchable = 0
     for field in layout.fields:
         shift, full = layout.shift[field.name], (1 << field.bits) - 1
-        own = (mask >> shift) & full
-        if own == full:
+        field_mask = (mask >> shift) & full
+        if field_mask == full:
             matchable |= full << shift
         elif matching != EXACT and field.prefix:
             ones = 0  # the ones before the first zero
-            while ones < field.bits and own >> (field.bits - 1 - ones) & 1:
+            while ones < field.bits and field_mask >> (field.bits - 1 - ones) & 1:
                 ones += 1
             matchable |= (full ^ (full >> ones)) << shift
     return matchable

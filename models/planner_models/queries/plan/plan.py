@@ -99,7 +99,7 @@ Methods = Mapping[tuple[int, int], str]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """Answers of queries, and what switches do for them.
+    """Answers of queries, and the methods and rules of switches for them.
 
     answers  query, period_s?
     methods  query, switch, method
@@ -125,11 +125,13 @@ def make_plan(problem: Monitoring, methods: Methods, periods_s: Mapping[int, flo
     """
     names, switches = problem.query_names, problem.switch_names
     answers = [(names[row], period or np.nan) for row, period in sorted(periods_s.items())]
-    chosen = [(names[row], switches[switch], method) for (row, switch), method in sorted(methods.items())]
+    method_rows = [
+        (names[row], switches[switch], method) for (row, switch), method in sorted(methods.items())
+    ]
     rules, uses = tabulate_rules(problem, methods)
     return Answers(
         answers=pd.DataFrame(answers, columns=list(ANSWERS.columns)).astype({"period_s": float}),
-        methods=pd.DataFrame(chosen, columns=list(CHOSEN.columns)),
+        methods=pd.DataFrame(method_rows, columns=list(CHOSEN.columns)),
         rules=rules,
         uses=uses,
     )
@@ -140,14 +142,16 @@ def tabulate_rules(problem: Monitoring, methods: Methods) -> tuple[pd.DataFrame,
     rules: list[tuple[str, float, float, str, str]] = []
     uses: list[tuple[str, float, float, str, str]] = []
     for switch, name in enumerate(problem.switch_names):
-        own = {row: method for (row, at), method in sorted(methods.items()) if at == switch}
-        for number_, queries, entries in _list_tables(problem, switch, own):
+        method_of = {
+            row: method for (row, of_switch), method in sorted(methods.items()) if of_switch == switch
+        }
+        for number_, queries, entries in _list_tables(problem, switch, method_of):
             for position, (value, mask, action, used) in enumerate(entries):
                 priority = float(len(entries) - position)
                 match = problem.layout.format_match(value, mask)
                 rules.append((name, float(number_), priority, match, action))
                 for index in used:
-                    use = COUNT if own[queries[index]] == AHEAD else DIVERT
+                    use = COUNT if method_of[queries[index]] == AHEAD else DIVERT
                     query = problem.query_names[queries[index]]
                     uses.append((name, float(number_), priority, query, use))
     types = {"table": float, "priority": float}
@@ -224,8 +228,8 @@ def _find_bad_rules(problem: Monitoring, frames: Mapping[str, pd.DataFrame]) -> 
     if "rules" in frames and "uses" in frames:
         key = ["switch", "table", "priority"]
         there = set(frames["rules"][key].itertuples(index=False, name=None))
-        for row, place in enumerate(frames["uses"][key].itertuples(index=False, name=None)):
-            if place not in there:
+        for row, rule_key in enumerate(frames["uses"][key].itertuples(index=False, name=None)):
+            if rule_key not in there:
                 faults.append(f"{row_name(frames['uses'], 'uses', row)}: there is no such rule in rules")
     return faults
 
@@ -233,8 +237,10 @@ def _find_bad_rules(problem: Monitoring, frames: Mapping[str, pd.DataFrame]) -> 
 def read_methods(problem: Monitoring, frame: pd.DataFrame) -> dict[tuple[int, int], str]:
     """Return the methods of the table `methods`, by the rows of query and switch."""
     rows = pd.Index(problem.query_names).get_indexer(pd.Index(frame["query"].astype(str)))
-    at = pd.Index(problem.switch_names).get_indexer(pd.Index(frame["switch"].astype(str)))
-    return dict(zip(zip(rows.tolist(), at.tolist(), strict=True), frame["method"].astype(str), strict=True))
+    switches = pd.Index(problem.switch_names).get_indexer(pd.Index(frame["switch"].astype(str)))
+    return dict(
+        zip(zip(rows.tolist(), switches.tolist(), strict=True), frame["method"].astype(str), strict=True)
+    )
 
 
 def read_periods(problem: Monitoring, frame: pd.DataFrame) -> dict[int, float]:

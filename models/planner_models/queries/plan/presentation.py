@@ -1,4 +1,4 @@
-"""Drawings of a plan: staleness of answers, and what each switch uses."""
+"""Drawings of a plan: staleness of answers, and use of each switch."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ class Seen:
         self.region: list[Listed] = list_region(region)
         self.ahead = list_ahead(problem, self.query, switch)
         self.specialized = find_specialized(problem, self.query, switch)
-        own = self.query.group | self.query.split
-        self.can_unfold = can_match(problem.layout, problem.matching[switch], own | self.specialized)
+        mask = self.query.group | self.query.split
+        self.can_unfold = can_match(problem.layout, problem.matching[switch], mask | self.specialized)
 
     @cached_property
     def entry(self) -> Ints:
@@ -160,7 +160,7 @@ class Seen:
 
 
 class SwitchUse:
-    """Methods of queries on one switch, and what they use of it.
+    """Methods of queries on one switch, and their use of it.
 
     queries  rows of the queries that are about the switch
     """
@@ -189,7 +189,7 @@ class SwitchUse:
         return find_entries(self.headers, [*cubes, (0, 0)])
 
     def use(self, assignment: Assignment) -> Usage:
-        """Return what some methods use together."""
+        """Return the joint use of some methods."""
         key = frozenset(assignment.items())
         if key not in self._used:
             self._used[key] = self._use(dict(sorted(assignment.items())))

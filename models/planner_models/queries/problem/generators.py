@@ -75,7 +75,7 @@ EDGE_QUERIES: Final = (
 
 
 def tabulate_queries(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the table of some queries, with blank cells for what they do not have."""
+    """Return the table of some queries, with blank cells for absent values."""
     frame = pd.DataFrame([dict(row) for row in rows])
     for name, column in QUERIES.columns.items():
         if name not in frame:

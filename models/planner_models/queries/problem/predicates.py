@@ -76,7 +76,7 @@ class Joined:
 
     def holds(self, header: int) -> bool:
         """Return whether a header satisfies the predicate."""
-        results = (part.holds(header) for part in self.parts)
+        results = (operand.holds(header) for operand in self.parts)
         return all(results) if self.is_all else any(results)
 
 
@@ -158,7 +158,7 @@ class _Reader:
 def read_atom(token: str, layout: Layout) -> Predicate:
     """Return the predicate of one field and its value, or of a protocol; raises BadMatch."""
     name, operator, value = (
-        (part.strip() for part in re.split(r"(!=|==?)", token, maxsplit=1))
+        (piece.strip() for piece in re.split(r"(!=|==?)", token, maxsplit=1))
         if ("=" in token)
         else (token, "", "")
     )
@@ -195,13 +195,15 @@ def _compile(predicate: Predicate) -> Entries:
         return entries if entries[-1].mask == 0 else [*entries, Entry(0, 0, False)]
     if isinstance(predicate, Not):
         return _flip(_compile(predicate.part))
-    parts = [_compile(part) for part in predicate.parts]
+    parts = [_compile(entries_of) for entries_of in predicate.parts]
     if not predicate.is_all:  # De Morgan
-        parts = [_flip(part) for part in parts]
-    parts.sort(key=lambda part: (part[-1].holds, len(part)))  # few headers first: no entry where they fail
+        parts = [_flip(entries_of) for entries_of in parts]
+    parts.sort(
+        key=lambda entries_of: (entries_of[-1].holds, len(entries_of))
+    )  # few headers first: no entry where they fail
     joined = parts[0]
-    for part in parts[1:]:
-        joined = _simplify(_join(joined, part))
+    for entries_of in parts[1:]:
+        joined = _simplify(_join(joined, entries_of))
     return joined if predicate.is_all else _flip(joined)
 
 

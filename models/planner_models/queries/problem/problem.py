@@ -1,4 +1,4 @@
-"""Problem of system `queries`: queries on the packets of switches, their program, and what switches hold."""
+"""Problem of system `queries`: queries on the packets of switches, their program, and their limits."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Query(NamedTuple):
 
 
 class ProgramEntry(NamedTuple):
-    """A cube of headers and what the program does with them."""
+    """A cube of headers and the action of the program on them."""
 
     value: int
     mask: int
@@ -200,7 +200,7 @@ class Monitoring:
 
     @property
     def other_action(self) -> str:
-        """What happens to packets that no rule of the program holds: as without rules where there is none."""
+        """Action on packets that no rule of the program holds: normal forwarding without a program."""
         return NORMAL if self.rules is None else DROP
 
     @cached_property
@@ -215,7 +215,7 @@ class Monitoring:
 
     @cached_property
     def matching(self) -> list[str]:
-        """What rules of each switch match of fields."""
+        """Ability of each switch to match bits of fields."""
         if "matching" not in self.switches:
             return [PREFIX] * len(self.switches)
         return self.switches["matching"].astype(str).tolist()
@@ -234,9 +234,9 @@ class Monitoring:
     def duration_s(self) -> float:
         """Time that rates of packets are the mean of, s."""
         if self.controller is not None and "duration_s" in self.controller:
-            given = float(self.controller["duration_s"].iloc[0])
-            if np.isfinite(given):
-                return given
+            duration = float(self.controller["duration_s"].iloc[0])
+            if np.isfinite(duration):
+                return duration
         last = (self.flows["start_s"] + self.flows["length_s"]).max() if len(self.flows) else 0.0
         return max(float(last), 1.0)
 
@@ -339,8 +339,8 @@ def read_fields(text: str, layout: Layout) -> int:
         bits = layout.by_name[name].bits
         if slash and not (length.isdecimal() and 1 <= int(length) <= bits):
             raise BadMatch(f"prefix length '{length}' of {name} must be from 1 to {bits}")
-        own = (1 << bits) - 1
-        mask |= (own ^ (own >> int(length)) if slash else own) << layout.shift[name]
+        full = (1 << bits) - 1
+        mask |= (full ^ (full >> int(length)) if slash else full) << layout.shift[name]
     return mask
 
 
