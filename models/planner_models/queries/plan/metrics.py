@@ -16,12 +16,12 @@ FRENETIC: Final = "Foster et al. 2013 (Frenetic), II"
 METRICS: Final = (
     more(
         "answered",
-        "",
+        "points",
         "weight of queries with answers, each times the share of its periods with an answer of its own",
         FRENETIC,
         title="answered weight",
     ),
-    more("asked", "", "weight of all queries", title="weight asked for"),
+    more("asked", "points", "weight of all queries", title="weight asked for"),
     less("unanswered", "queries", "queries without answers"),
     less("coarser", "queries", "queries with answers of longer periods than asked", title="longer periods"),
     less("rules", "rules", "rules with wildcards in all switches: of the program and of queries", FRENETIC),
@@ -45,7 +45,7 @@ METRICS: Final = (
 )  # fmt: skip
 HEADLINE: Final = Headline(
     metric="answered",
-    verb="answers a weight of",
+    verb="answers queries worth",
     total="asked",
     then="controller_packets_per_s",
     then_words="with",
