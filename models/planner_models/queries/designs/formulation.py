@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from planner.errors import InputError
 from planner_models.queries.designs.answering import list_uses
+from planner_models.queries.plan.metrics import value_answers
 from planner_models.queries.plan.usage import SwitchUse
 from planner_models.queries.problem.problem import Monitoring
 
@@ -34,11 +36,41 @@ def formulation(problem: Monitoring) -> pyo.ConcreteModel:
     uses = list_uses(problem)
     combinations = {use.switch: _list_combinations(problem, use) for use in uses}
     m = pyo.ConcreteModel("queries")
+    _add_variables(m, problem, uses, combinations)
+    m.period = pyo.Constraint(
+        range(len(problem.asked)), rule=lambda m, q: sum(m.z[q, p] for p in problem.asked[q].periods_s) <= 1
+    )
+    m.combination = pyo.Constraint(m.S, rule=lambda m, s: sum(m.y[c] for c in m.C if c[0] == s) == 1)
+    m.method = pyo.Constraint(
+        m.M,
+        rule=lambda m, q, s, n: (
+            sum(m.x[x] for x in m.X if x[:3] == (q, s, n))
+            == sum(m.y[s, c] for c, combination in enumerate(combinations[s]) if combination.get(q) == n)
+        ),
+    )
+    m.linked = pyo.Constraint(
+        [(q, use.switch, p) for use in uses for q in use.seen for p in problem.asked[q].periods_s],
+        rule=lambda m, q, s, p: sum(m.x[x] for x in m.X if (x[0], x[1], x[3]) == (q, s, p)) == m.z[q, p],
+    )
+    m.polls = pyo.Constraint(m.S, rule=lambda m, s: _count_polls(m, uses[s]) <= uses[s].most_polls)
+    m.goal = pyo.Objective(
+        expr=sum(value_answers(problem, {q: p}) * m.z[q, p] for q, p in m.Z), sense=pyo.maximize
+    )
+    return m
+
+
+def _add_variables(
+    m: pyo.ConcreteModel,
+    problem: Monitoring,
+    uses: Sequence[SwitchUse],
+    combinations: Mapping[int, Sequence[Mapping[int, str]]],
+) -> None:
+    """Add the sets, and the variables of periods, combinations and methods."""
+    import pyomo.environ as pyo
+
     m.Z = pyo.Set(initialize=[(q, p) for q, asked in enumerate(problem.asked) for p in asked.periods_s])
     m.S = pyo.RangeSet(0, len(uses) - 1)
-    m.C = pyo.Set(
-        initialize=[(s, c) for s, combination in combinations.items() for c in range(len(combination))]
-    )
+    m.C = pyo.Set(initialize=[(s, c) for s, listed in combinations.items() for c in range(len(listed))])
     m.M = pyo.Set(
         initialize=[(q, use.switch, n) for use in uses for q, seen in use.seen.items() for n in seen.methods]
     )
@@ -46,31 +78,6 @@ def formulation(problem: Monitoring) -> pyo.ConcreteModel:
     m.z = pyo.Var(m.Z, domain=pyo.Binary)
     m.y = pyo.Var(m.C, domain=pyo.Binary)
     m.x = pyo.Var(m.X, domain=pyo.NonNegativeReals, bounds=(0, 1))
-    m.period = pyo.Constraint(
-        range(len(problem.asked)), rule=lambda m, q: sum(m.z[q, p] for p in problem.asked[q].periods_s) <= 1
-    )
-    m.combination = pyo.Constraint(
-        m.S, rule=lambda m, s: sum(m.y[s, c] for c in range(len(combinations[s]))) == 1
-    )
-    m.method = pyo.Constraint(
-        m.M,
-        rule=lambda m, q, s, n: (
-            sum(m.x[q, s, n, p] for p in problem.asked[q].periods_s)
-            == sum(m.y[s, c] for c, combination in enumerate(combinations[s]) if combination.get(q) == n)
-        ),
-    )
-    m.linked = pyo.Constraint(
-        [(q, use.switch, p) for use in uses for q in use.seen for p in problem.asked[q].periods_s],
-        rule=lambda m, q, s, p: sum(m.x[q, s, n, p] for n in uses[s].seen[q].methods) == m.z[q, p],
-    )
-    m.polls = pyo.Constraint(m.S, rule=lambda m, s: _count_polls(m, uses[s]) <= uses[s].most_polls)
-    m.goal = pyo.Objective(
-        expr=sum(
-            problem.asked[q].weight * (problem.asked[q].every_s / p if p else 1.0) * m.z[q, p] for q, p in m.Z
-        ),
-        sense=pyo.maximize,
-    )
-    return m
 
 
 def _count_polls(m: pyo.ConcreteModel, use: SwitchUse) -> pyo.Expression:

@@ -32,6 +32,7 @@ from planner.search.judged import clamp, gap_of, infeasible, judged, undecided
 from planner_models.queries.designs.answering import Answering, list_uses, order_queries
 from planner_models.queries.designs.rules import answer
 from planner_models.queries.plan.methods import AHEAD, CONTROLLER, MICROFLOWS, UNFOLD
+from planner_models.queries.plan.metrics import value_answers
 from planner_models.queries.plan.plan import Answers
 from planner_models.queries.plan.usage import SwitchUse
 from planner_models.queries.problem.problem import Monitoring
@@ -108,38 +109,50 @@ class Search:
         m = ProgramBuilder(sense="maximize" if least_value is None else "minimize", name="queries")
         asked = self.problem.asked
         query = np.array([row for row, _ in self.periods])
-        value = [
-            asked[row].weight * (asked[row].every_s / period if period else 1.0)
-            for row, period in self.periods
-        ]
-        cost = np.array(value) if least_value is None else 0.0
+        value = np.array([value_answers(self.problem, {row: period}) for row, period in self.periods])
+        cost = value if least_value is None else 0.0
         z = m.variables("period", (len(self.periods),), upper=1.0, cost=cost, integer=True)
         if least_value is not None:
-            m.constrain("value", (np.array(value) * z).sum(), lower=least_value * (1 - EQUAL))
+            m.constrain("value", (value * z).sum(), lower=least_value * (1 - EQUAL))
         lower = 1.0 if self.options.service == "all" else 0.0
         m.constrain("one period", z.sum_by(query, len(asked)), lower=lower, upper=1.0)
-        linked = [
-            (use.switch, position)
-            for use in self.uses
-            for position, row in enumerate(query.tolist())
-            if row in use.seen
-        ]
-        if not linked:
-            return m.build()
+        if not self.pairs:
+            return self._build_without_methods(m, z)
         x = m.variables("method", (len(self.pairs),), upper=1.0, integer=True)
-        number_of = {key: number for number, key in enumerate(linked)}
-        group = np.array(
-            [number_of[self.choices[index].switch, position] for index, position in self.pairs],
-            dtype=np.int64,
-        )
-        needed = z[np.array([position for _, position in linked])]
-        m.constrain("one method", x.sum_by(group, len(linked)) - needed, lower=0.0, upper=0.0)
+        self._link(m, z, x)
         taken = x.sum_by(np.array([index for index, _ in self.pairs], dtype=np.int64), len(self.choices))
         for use in self.uses:
             self._limit_use(m, x, taken, use, 0.0 if least_value is None else 1.0)
         for number, cut in enumerate(self.cuts):
             m.constrain(f"cut {number}", taken[cut].sum(), upper=len(cut) - 1.0)
         return m.build()
+
+    @cached_property
+    def linked(self) -> dict[tuple[int, int], int]:
+        """Numbers of the pairs of a switch and of a period, by its position, of a query that is about it."""
+        pairs = [
+            (use.switch, position)
+            for use in self.uses
+            for position, (row, _) in enumerate(self.periods)
+            if row in use.seen
+        ]
+        return {pair: number for number, pair in enumerate(pairs)}
+
+    def _build_without_methods(self, m: ProgramBuilder, z: Expression) -> LinearProgram:
+        """Return the program where no switch has a method: only queries about no packets have answers."""
+        if self.linked:
+            positions = np.array([position for _, position in self.linked])
+            m.constrain("one method", z[positions], upper=0.0)
+        return m.build()
+
+    def _link(self, m: ProgramBuilder, z: Expression, x: Expression) -> None:
+        """Add that each switch has a method for each query with answers that is about it."""
+        group = np.array(
+            [self.linked[self.choices[index].switch, position] for index, position in self.pairs],
+            dtype=np.int64,
+        )
+        needed = z[np.array([position for _, position in self.linked])]
+        m.constrain("one method", x.sum_by(group, len(self.linked)) - needed, lower=0.0, upper=0.0)
 
     def _limit_use(
         self, m: ProgramBuilder, x: Expression, taken: Expression, use: SwitchUse, price: float
@@ -167,12 +180,13 @@ class Search:
             m.constrain(f"rules {name}", (rules * taken[indices]).sum(), upper=float(use.space - program))
         diverted = np.array([usage.diverted for usage in alone])
         _limit_union(m, taken[indices], diverted, use.most_packets, name=f"packets {name}", price=price)
-        headers = np.array([
-            use.seen[self.choices[index].query].is_looked_at & (self.choices[index].method == MICROFLOWS)
-            for index in indices.tolist()
-        ])  # fmt: skip
-        if any(usage.exact_rules for usage in alone):
-            _limit_union(m, taken[indices], headers, float(use.exact_space), name=f"exact rules {name}")
+        headers = np.array([self._find_microflows(index, use) for index in indices.tolist()])
+        _limit_union(m, taken[indices], headers, float(use.exact_space), name=f"exact rules {name}")
+
+    def _find_microflows(self, index: int, use: SwitchUse) -> Bools:
+        """Return the headers that a choice needs a rule of their own for, (H,)."""
+        choice = self.choices[index]
+        return use.seen[choice.query].is_looked_at & (choice.method == MICROFLOWS)
 
     def _count_polls(self, index: int, period: int) -> float:
         """Return the counters read of a choice, a second."""

@@ -134,6 +134,23 @@ class Emulation:
     ) -> None:
         """Pass a packet through the tables, and to the controller where a rule diverts it."""
         self._forget(header, inside)
+        counted, diverted = self._look_up(time_s, header, rows)
+        if diverted:
+            self.observed.to_controller += 1
+            asked_for = inside.intersection(itertools.chain.from_iterable(diverted.values()))
+            counted |= self._select(number, header, asked_for)
+            for key, diverts in diverted.items():
+                if key is not None:
+                    self._install(key, inside.intersection(diverts), time_s, header)
+        for query in counted - self.selections.keys():
+            amount = size if self.problem.asked[query].select == BYTES else 1
+            cell = header & self.problem.asked[query].group, find_period(time_s, self.period_s[query])
+            self.observed.amounts[query][cell] += amount
+
+    def _look_up(
+        self, time_s: float, header: int, rows: Sequence[Row]
+    ) -> tuple[set[int], dict[tuple[int, int, Cube] | None, list[int]]]:
+        """Return the queries that rules count a packet for, and those that divert it, by the missing rule."""
         counted: set[int] = set()
         diverted: dict[tuple[int, int, Cube] | None, list[int]] = {}
         for table, row in enumerate(rows):
@@ -147,18 +164,7 @@ class Emulation:
                     counted |= self._decided[key].intersection(diverts)
                 else:
                     diverted.setdefault(key, []).extend(diverts)
-        if diverted:
-            self.observed.to_controller += 1
-            asked_for = inside.intersection(itertools.chain.from_iterable(diverted.values()))
-            counted |= self._select(number, header, asked_for)
-            for key, diverts in diverted.items():
-                if key is not None:
-                    self._install(key, inside.intersection(diverts), time_s, header)
-        for query in counted:
-            if query not in self.selections:
-                amount = size if self.problem.asked[query].select == BYTES else 1
-                cell = header & self.problem.asked[query].group, find_period(time_s, self.period_s[query])
-                self.observed.amounts[query][cell] += amount
+        return counted, diverted
 
     def _key(self, table: int, row: Row, header: int, method: str) -> tuple[int, int, Cube]:
         """Return the rule that is installed for a packet: its table, the rule above it, and its match."""

@@ -8,6 +8,7 @@ composed in parallel (Foster et al. 2013, III).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Final, NamedTuple
 
 from planner_models.flowtables.problem.fields import Layout
@@ -147,20 +148,24 @@ def join_lists(problem: Monitoring, lists: Sequence[Sequence[Listed]], *, limit:
     if not joined or joined[-1].mask:
         joined.append(Joint(0, 0, problem.other_action, ()))
     for position, entries in enumerate(lists):
-        distinct: dict[Cube, Joint] = {}
-        for value, mask, action, uses in joined:
-            for other_value, other_mask, counts in entries:
-                if meet((value, mask), (other_value, other_mask)):
-                    cube = (value | other_value, mask | other_mask)
-                    if cube not in distinct:
-                        distinct[cube] = Joint(*cube, action, (*uses, position) if counts else uses)
-            if len(distinct) > limit + 1:
-                return None
-        joined = list(distinct.values())
+        joined = _join_list(joined, entries, position)
+        if len(joined) > limit + 1:
+            return None
     last = joined[-1]
     if not last.mask and last.action == problem.other_action and not last.uses:
         joined.pop()
     return joined if len(joined) <= limit else None
+
+
+def _join_list(joined: Sequence[Joint], entries: Sequence[Listed], position: int) -> list[Joint]:
+    """Return the entries of a table with a further list, the first of those with the same cube."""
+    distinct: dict[Cube, Joint] = {}
+    for (value, mask, action, uses), (other_value, other_mask, counts) in product(joined, entries):
+        if meet((value, mask), (other_value, other_mask)):
+            cube = (value | other_value, mask | other_mask)
+            if cube not in distinct:
+                distinct[cube] = Joint(*cube, action, (*uses, position) if counts else uses)
+    return list(distinct.values())
 
 
 def count_own(entries: Sequence[Listed]) -> int:

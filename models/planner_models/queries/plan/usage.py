@@ -206,25 +206,30 @@ class SwitchUse:
 
     def _use(self, assignment: dict[int, str]) -> Usage:
         diverted = np.zeros(len(self.time_s), dtype=bool)
-        installed, exact = 0, 0
+        installed = 0
         unfolded = [row for row, method in assignment.items() if method == UNFOLD]
         for rows in [[row] for row in unfolded] if self.is_pipeline else [unfolded]:
             if rows:
                 match = self._number_matches(rows, assignment)
                 count, late = self._install(match, rows)
                 installed, diverted = installed + count, diverted | late
-        micro = [row for row, method in assignment.items() if method == MICROFLOWS]
-        if micro:
-            looked_at = np.logical_or.reduce([self.seen[row].is_looked_at for row in micro])
-            match = np.where(looked_at, np.arange(len(self.headers)), -1)
-            exact, late = self._install(match, micro)
-            diverted = diverted | late
+        exact, late = self._install_microflows([
+            row for row, method in assignment.items() if method == MICROFLOWS
+        ])  # fmt: skip
+        diverted = diverted | late
         for row, method in assignment.items():
             if method == CONTROLLER:
                 diverted = diverted | self.seen[row].is_looked_at[self.header]
         ahead = self.count_ahead(assignment)
         rules = None if ahead is None or ahead + installed > self.space else ahead + installed
         return Usage(rules, exact, diverted, installed + exact)
+
+    def _install_microflows(self, rows: Sequence[int]) -> tuple[int, Bools]:
+        """Return the rules of whole headers of some queries, and the packets that come before them."""
+        if not rows:
+            return 0, np.zeros(len(self.time_s), dtype=bool)
+        looked_at = np.logical_or.reduce([self.seen[row].is_looked_at for row in rows])
+        return self._install(np.where(looked_at, np.arange(len(self.headers)), -1), rows)
 
     def count_ahead(self, assignment: Assignment) -> int | None:
         """Return the rules that are installed ahead, those of the program included; None for too many."""

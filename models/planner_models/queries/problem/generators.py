@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner_models.queries.problem.problem import Monitoring
 from planner_models.queries.problem.schema import BYTES, COUNTS, PACKETS, QUERIES
 
 Seed = Annotated[int, Field(ge=0, description="seed of the random numbers")]
-Rules = Annotated[
-    int, Field(ge=0, le=1_000_000, description="rules with wildcards that fit into each switch")
-]
-ExactRules = Annotated[
-    int, Field(ge=0, le=1_000_000, description="rules of whole headers that fit into each")
-]
-PacketsPerS = Annotated[
-    float, Field(ge=0, le=1e9, description="packets a second that each switch may send to the controller")
-]
-PollsPerS = Annotated[
-    float, Field(ge=0, le=1e9, description="counters a second that are read of each switch")
-]
-Pipeline = Annotated[bool, Field(description="whether each query has a table of its own in switches")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of each switch."""
+
+    rules: Annotated[
+        int, Field(ge=0, le=1_000_000, description="rules with wildcards that fit into each switch")
+    ] = 300
+    exact_rules: Annotated[
+        int, Field(ge=0, le=1_000_000, description="rules of whole headers that fit into each switch")
+    ] = 100
+    packets_per_s: Annotated[
+        float, Field(ge=0, le=1e9, description="packets a second that each switch may send to the controller")
+    ] = 2.0
+    polls_per_s: Annotated[
+        float, Field(ge=0, le=1e9, description="counters a second that are read of each switch")
+    ] = 1.5
+    pipeline: Annotated[bool, Field(description="whether each query has a table of its own")] = False
+
 
 WEB_PORTS: Final = (80, 443)
 OTHER_PORTS: Final = (22, 25, 53, 123, 3306, 8080)
@@ -126,16 +135,13 @@ def frenetic(
     )
 
 
+@spread(limits=Limits())
 def edge(
     *,
     switches: Annotated[int, Field(ge=1, le=200, description="number of switches")] = 4,
     hosts: Annotated[int, Field(ge=2, le=200, description="hosts at each switch")] = 30,
     connections: Annotated[int, Field(ge=1, le=100_000, description="connections at each switch")] = 150,
-    rules: Rules = 300,
-    exact_rules: ExactRules = 100,
-    packets_per_s: PacketsPerS = 2.0,
-    polls_per_s: PollsPerS = 1.5,
-    pipeline: Pipeline = False,
+    limits: Limits,
     seed: Seed = 1,
 ) -> Monitoring:
     """Build edge switches with routes to racks, connections of hosts, and twelve queries of operators.
@@ -155,11 +161,7 @@ def edge(
         queries=tabulate_queries(EDGE_QUERIES),
         switches=_tabulate_switches(
             names,
-            rules=rules,
-            exact_rules=exact_rules,
-            packets_per_s=packets_per_s,
-            polls_per_s=polls_per_s,
-            pipeline=float(pipeline),
+            **{name: float(value) for name, value in vars(limits).items()},
         ),
         flows=flows,
         controller=pd.DataFrame({"round_trip_ms": [2.5], "duration_s": [300.0]}),
