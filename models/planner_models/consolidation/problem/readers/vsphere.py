@@ -200,7 +200,8 @@ def _read_hosts(frame: pd.DataFrame, overcommit: float) -> pd.DataFrame:
     model = frame["model"].fillna("").astype(str) if "model" in frame else pd.Series("", index=frame.index)
     drained = _is_true(frame, "maintenance").astype(float)
     if drained.any():
-        add_note(f"assumed: {counted(int(drained.sum()), 'hosts in maintenance mode', 'are')} to be emptied")
+        number = counted(int(drained.sum()), "hosts", "are")
+        add_note(f"assumed: {number} to be emptied, which maintenance mode says")
     size = [f"{cpus:g} threads, {gb:.0f} GB" for cpus, gb in zip(threads, memory_gb, strict=True)]
     return pd.DataFrame(
         {
@@ -223,9 +224,8 @@ def _read_machines(frame: pd.DataFrame, stopped: bool) -> pd.DataFrame:
     if "power" in frame and not stopped:
         off = frame["power"].fillna("").astype(str).str.strip().str.lower().isin(OFF)
         if (off & is_counted).any():
-            add_note(
-                f"{counted(int((off & is_counted).sum()), 'machines that are switched off', 'are')} left out"
-            )
+            number_off = counted(int((off & is_counted).sum()), "machines")
+            add_note(f"left out {number_off}, switched off; parameter stopped counts them")
         is_counted &= ~off
     used = frame[is_counted].reset_index(drop=True)
     return pd.DataFrame(
