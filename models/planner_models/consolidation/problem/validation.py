@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
-from planner.errors import did_you_mean
 from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.schema import WHOLE_HOST
 from planner_models.consolidation.problem.tables import ConsolidationTables
@@ -38,9 +37,17 @@ def find_unknown_names(problem: ConsolidationTables) -> list[str]:
         if frame is not None:
             faults += report_unknown_names(frame, table, column, existing, meaning)
     groups = pd.Index(sorted(set[str]().union(*problem.groups)))
-    faults += _find_bad_resizes(problem)
+    if problem.events is not None and "into" in problem.events:
+        into = problem.events["into"].fillna("").astype(str)
+        events = problem.events.assign(into=into.where(into != "", problem.events["machine"].astype(str)))
+        faults += report_unknown_names(events, "events", "into", shapes, "no machine of the table machines")
     if problem.rules is not None:
         faults += report_unknown_names(problem.rules, "rules", "group", groups, "no group of a machine")
+    if problem.rules is not None and "target" in problem.rules:
+        target = problem.rules["target"].fillna("").astype(str)
+        is_group = (problem.rules["kind"] == "apart") & (target != "")
+        of_groups = problem.rules.assign(target=target.where(is_group, problem.rules["group"].astype(str)))
+        faults += report_unknown_names(of_groups, "rules", "target", groups, "no group of a machine")
     if problem.survive is not None and "group" in problem.survive:
         named = pd.Index(["", *groups])
         faults += report_unknown_names(problem.survive, "survive", "group", named, "no group of a machine")
@@ -61,11 +68,6 @@ def _find_bad_resizes(problem: ConsolidationTables) -> Iterator[str]:
             faults.append(f"{name}: into is '{into.iloc[row]}', which only a machine that resizes has")
         elif not into.iloc[row]:
             faults.append(f"{name}: into is empty, resizes needs the shape that the machine becomes")
-        elif into.iloc[row] not in problem.machine_index:
-            faults.append(
-                f"{name}: into '{into.iloc[row]}' is no machine of the table machines"
-                + did_you_mean(into.iloc[row], problem.machine_index)
-            )
     yield from shorten_faults(faults, file_name(events, "events"), "that resize")
 
 
@@ -76,6 +78,7 @@ def find_contradictions(problem: ConsolidationTables) -> list[str]:
         *_find_bad_capacities(problem),
         *_find_bad_vcpus(problem),
         *_find_bad_rules(problem),
+        *_find_bad_resizes(problem),
         *_find_bad_domains(problem),
         *_find_bad_nodes_of_now(problem),
     ]
@@ -185,11 +188,7 @@ def _find_bad_rule(problem: ConsolidationTables, rule: Any, target: str) -> Iter
 
 def _find_bad_pair(problem: ConsolidationTables, rule: Any, target: str) -> Iterator[str]:
     """Yield errors of a rule by which the members of two groups are apart."""
-    names = sorted(set[str]().union(*problem.groups))
     members, others = problem.members(str(rule.group)), problem.members(target)
-    if not others.any():
-        yield f"target '{target}' is no group of a machine" + did_you_mean(target, names)
-        return
     if rule.domain not in ("host", "rack", "zone"):
         yield f"domain is {rule.domain}, groups can be apart in a host, rack or zone"
     both = problem.machine_index[members & others]
