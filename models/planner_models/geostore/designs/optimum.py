@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.options import Options
@@ -14,7 +16,7 @@ from planner_models.geostore.designs.assembly import assemble, refuse_unreachabl
 from planner_models.geostore.designs.fleet import Fleet
 from planner_models.geostore.designs.placed import Placed
 from planner_models.geostore.designs.placer import Placer
-from planner_models.geostore.designs.whole_servers import close_regions
+from planner_models.geostore.designs.whole_servers import bound_with_least_servers, close_regions
 from planner_models.geostore.plan.metrics import measure
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.problem import Geostore
@@ -35,7 +37,8 @@ def place(problem: Geostore, *, options: Options = Options()) -> Decision[StoreP
     Groups that depend on each other are placed together: a replica of one needs replicas of those that it
     depends on, and users read them in one datacenter. A group alone is solved by branch and bound with
     Lagrangian bounds, several by an integer program; bounds add up. Where servers are whole numbers, the
-    bound counts them by use, and regions are closed one by one while that saves money.
+    bound counts them by use, or the least ones that some group needs, and regions are closed one by one while
+    that saves money.
     """
     return place_with(problem, options, lambda keyspace: solve_shards(keyspace, options))
 
@@ -49,10 +52,11 @@ def place_with(
         problem=problem, gap=gap_of(options, default=gap_for(problem)), deadline=Deadline.of(options)
     )
     placed = place_components(placer)
+    whole = -np.inf if placer.missed else bound_with_least_servers(placer)
     if problem.is_limited.any():
         fleet = Fleet(placer, placed)
         plan = with_shards(problem, assemble(problem, fleet.solve()), shard)
-        return decide_by_cost(placer, plan, options, metric="penalized_usd", bound=fleet.bound)
+        return decide_by_cost(placer, plan, options, metric="penalized_usd", bound=max(fleet.bound, whole))
 
     def place_again(changed: Geostore) -> StorePlan | None:
         again = Placer(problem=changed, gap=placer.gap, deadline=placer.deadline)
@@ -62,7 +66,7 @@ def place_with(
     plan = assemble(problem, placer.groups)
     if not placer.missed:
         plan = close_regions(problem, plan, place_again, placer.deadline)
-    return decide_by_cost(placer, with_shards(problem, plan, shard), options)
+    return decide_by_cost(placer, with_shards(problem, plan, shard), options, bound=max(placer.bound, whole))
 
 
 def gap_for(problem: Geostore) -> float:

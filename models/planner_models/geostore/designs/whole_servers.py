@@ -1,4 +1,4 @@
-"""Plans with whole servers: regions are closed one by one while the bill falls.
+"""Plans with whole servers: regions are closed one by one while the bill falls; and a bound on the bill.
 
 Placement counts servers by use. A region with whole servers, or with a least number of them, costs more than
 that where few operations come; without it, other regions fill the servers that they have.
@@ -15,6 +15,7 @@ import pandas as pd
 
 from planner.errors import InputError
 from planner.search.deadline import Deadline
+from planner_models.geostore.designs.placer import Placer
 from planner_models.geostore.plan.check import check
 from planner_models.geostore.plan.evaluation import evaluate
 from planner_models.geostore.plan.metrics import measure
@@ -55,6 +56,39 @@ def close_regions(
                 best, usd, current, is_better = trial, trial_usd, trial_problem, True
                 break
     return best
+
+
+def bound_with_least_servers(placer: Placer) -> float:
+    """Return a bound on the bill that has the least servers of the regions that some group must use.
+
+    Where regions have a least number of servers, these cost nothing by use in the bounds of all components;
+    some group's replicas then need the least servers of as many regions as it must be in, the cheapest ones
+    that may hold it. Returns -inf where no region has a least number.
+    """
+    problem = placer.problem
+    least, usd = problem.price("least_servers"), problem.price("server_usd_month")
+    if not (least * usd > 0).any():
+        return -np.inf
+    by_use = np.where(least > 0, usd / (1000.0 * problem.price("server_kops")), 0.0)
+    without_servers = placer.at_prices(-by_use, {})
+    without_servers.place_all()
+    return without_servers.bound + least_server_usd(problem)
+
+
+def least_server_usd(problem: Geostore) -> float:
+    """Return the price of the least servers that some group needs, the largest of all groups, USD a month.
+
+    A replica has load where its group is written, and writes from elsewhere have load; otherwise only one
+    replica that is read has.
+    """
+    usd = problem.price("least_servers") * problem.price("server_usd_month")
+    writes = np.bincount(problem.user_group, problem.use("writes_per_s"), len(problem.groups))
+    is_copied = (writes > 0) & (problem.term("replication_load") > 0)
+    number = np.where(is_copied & ~problem.is_strong, problem.failures + 1, 1)
+    needed = [
+        np.sort(usd[~problem.is_forbidden[group]])[: number[group]].sum() for group in range(len(number))
+    ]
+    return float(max(needed))
 
 
 def _bill(problem: Geostore, plan: StorePlan) -> float:
