@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ from planner.io.in_memory import take_tables
 from planner_models.flowtables.problem.fields import FIVE_TUPLE, Layout, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.schema import FIELDS, MOST_BITS, MOST_FIELDS
-from planner_models.flowtables.problem.values import PACKET, BadMatch, Cube
+from planner_models.flowtables.problem.values import PACKET, BadMatch, Cube, describe_first
 from planner_models.queries.problem.predicates import (
     Entries,
     Predicate,
@@ -179,6 +179,11 @@ class Monitoring:
         return find_layout(self.fields)
 
     @cached_property
+    def query_rows(self) -> list[dict[str, Any]]:
+        """The cells of each query by column."""
+        return [{str(name): cell for name, cell in row.items()} for row in self.queries.to_dict("records")]
+
+    @cached_property
     def asked(self) -> list[Query]:
         """The queries, in the order of the table."""
         return [read_query(self, row) for row in range(len(self.queries))]
@@ -293,7 +298,7 @@ def find_layout(fields: pd.DataFrame | None) -> Layout:
 
 def read_query(problem: Monitoring, row: int) -> Query:
     """Return the query of a row; raises BadMatch with the column and the rule that it violates."""
-    cells = {name: problem.queries[name].iloc[row] for name in problem.queries}
+    cells = problem.query_rows[row]
     texts = {name: cells.get(name) or "" for name in TEXTS}
     try:
         predicate = read_predicate(str(texts["where"]), problem.layout)
@@ -378,14 +383,16 @@ def _find_bad_sizes(problem: Monitoring) -> list[str]:
 
 
 def _find_bad_queries(problem: Monitoring) -> list[str]:
-    faults = []
+    faults: list[str] = []
     for row in range(len(problem.queries)):
+        where = f"{row_name(problem.queries, 'queries', row)}: "
         try:
             rule = _find_bad_query(read_query(problem, row))
         except BadMatch as error:
-            rule = str(error)
+            describe_first(faults, where, error)
+            continue
         if rule:
-            faults.append(f"{row_name(problem.queries, 'queries', row)}: {rule}")
+            faults.append(f"{where}{rule}")
     return shorten_faults(faults, file_name(problem.queries, "queries"), "with a bad query")
 
 
@@ -409,12 +416,12 @@ def _find_bad_query(query: Query) -> str:
 
 
 def _find_bad_headers(problem: Monitoring) -> list[str]:
-    faults = []
+    faults: list[str] = []
     for row, text in enumerate(problem.flows["header"].astype(str)):
         try:
             problem.layout.parse_header(text)
         except BadMatch as error:
-            faults.append(f"{row_name(problem.flows, 'flows', row)}: header '{text}': {error}")
+            describe_first(faults, f"{row_name(problem.flows, 'flows', row)}: header '{text}': ", error)
     return shorten_faults(faults, file_name(problem.flows, "flows"), "with a bad header")
 
 
@@ -422,7 +429,8 @@ def _find_bad_rules(problem: Monitoring) -> list[str]:
     """Return a fault for each rule with a bad match, in another table, or with an ambiguous overlap."""
     if problem.rules is None:
         return []
-    faults, read = [], []
+    faults: list[str] = []
+    read = []
     columns = ("priority", "match", "action", "table")
     for row, (priority, text, action, table) in enumerate(
         zip(*(problem.rules[name] for name in columns), strict=True)
@@ -434,7 +442,7 @@ def _find_bad_rules(problem: Monitoring) -> list[str]:
         try:
             read.append((priority, problem.layout.parse(text), str(action), where))
         except BadMatch as error:
-            faults.append(f"{where}: match '{text}': {error}")
+            describe_first(faults, f"{where}: match '{text}': ", error)
     return shorten_faults(
         faults or _find_overlaps(read), file_name(problem.rules, "rules"), "with a bad rule"
     )
