@@ -76,12 +76,12 @@ def missed_share(gossip: Gossip) -> float:
     sends = gossip.active_rounds * gossip.fan_out * (1 - gossip.loss)
     if sends <= 1:
         return 1.0
-    known = 1.0
+    share = 1.0
     for _ in range(MAX_ROUNDS):
-        before, known = known, -math.expm1(-sends * known)
-        if abs(known - before) < 1e-15:
+        before, share = share, -math.expm1(-sends * share)
+        if abs(share - before) < 1e-15:
             break
-    return math.exp(-sends * known)
+    return math.exp(-sends * share)
 
 
 def simulate(gossip: Gossip, rng: np.random.Generator) -> tuple[int, int]:
@@ -143,10 +143,10 @@ def simulate_first_probe(members: int, trials: int, rng: np.random.Generator) ->
     total = 0.0
     for _ in range(trials):
         phase = np.sort(rng.random(others))
-        whole = 0
+        periods = 0
         while not len(hits := np.flatnonzero(rng.random(others) < 1 / others)):
-            whole += 1
-        total += whole + phase[hits[0]]
+            periods += 1
+        total += periods + phase[hits[0]]
     return total / trials
 
 
