@@ -102,8 +102,8 @@ class _PartBoxes(Boxes):
         limits = _Limits(
             self.needs.size, np.append(self.slots, self.prepaid), self.mean_price, len(self.mean) > 0
         )
-        rest, self.count = _find_multipliers(missing, limits, needed, self.known, self.count, steps)
-        return max(float(rest), 0.0)
+        remainder, self.count = _find_multipliers(missing, limits, needed, self.known, self.count, steps)
+        return max(float(remainder), 0.0)
 
 
 def is_suitable(area: Part) -> bool:
@@ -148,8 +148,8 @@ def _level_limits(area: Part) -> tuple[Floats, Floats]:
 def _find_needs(area: Part, bills: Ints, free_meters: Ints, level: Floats) -> _Needs:
     """Return the conditions of groups of the windows that levels (n,) do not carry."""
     every = np.arange(len(area.traffic))
-    whole = _collect(area, bills, free_meters, every, every)
-    missing = _find_missing(whole, level, len(free_meters))
+    single = _collect(area, bills, free_meters, every, every)
+    missing = _find_missing(single, level, len(free_meters))
     active = np.flatnonzero(missing[:, 0] > 0)
     if not len(active):
         return _collect(area, bills, free_meters, active, active)
@@ -208,8 +208,8 @@ def _collect(area: Part, bills: Ints, free_meters: Ints, windows: Ints, group: I
 
 def _least_factor(area: Part, meter: int, inside: np.ndarray, windows: Ints) -> Floats:
     """Return the least sample of a Mbit/s of a meter's contracts in some regions, (W,); 0 without any."""
-    own = inside[np.flatnonzero(area.bill == area.meter_bill[meter])]
-    factor = area.factors[meter][windows][:, own]
+    members = inside[np.flatnonzero(area.bill == area.meter_bill[meter])]
+    factor = area.factors[meter][windows][:, members]
     return np.asarray(factor.min(axis=1)) if factor.shape[1] else np.zeros(len(windows))
 
 
@@ -277,11 +277,11 @@ def _find_missing(needs, level, slots):  # type: ignore[no-untyped-def]
                 factor = needs.factor[group, number, meter]
                 spare = max(level[needs.bill[meter]] - needs.base[group, meter], 0.0)
                 limit[meter] = spare / factor if factor > 0 else np.inf
-            most = needs.most[group, number]
-            if traffic <= _carry(most, limit, needs, 0):
+            upper = needs.most[group, number]
+            if traffic <= _carry(upper, limit, needs, 0):
                 continue
             for subset in range(1 << slots):
-                short = traffic - _carry(most, limit, needs, subset)
+                short = traffic - _carry(upper, limit, needs, subset)
                 if short > needs.mean_most[group, number]:
                     missing[group, subset] = np.inf
                 elif short > 0:
@@ -292,20 +292,20 @@ def _find_missing(needs, level, slots):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _carry(upper, limit, needs, subset):  # type: ignore[no-untyped-def]
-    """Return the most that rated bills carry of a set of regions, where a set of meters is free.
+    """Return the largest load that rated bills carry of a set of regions, where a set of meters is free.
 
     Meters of a bill stand beside each other.
     """
-    carried, bill, most = 0.0, 0, upper[0]
+    carried, bill, limited = 0.0, 0, upper[0]
     for meter in range(len(limit)):
         if needs.bill[meter] != bill:
-            carried += most
+            carried += limited
             bill = needs.bill[meter]
-            most = upper[bill]
+            limited = upper[bill]
         slot = needs.slot[meter]
         if slot < 0 or not (subset >> slot) & 1:
-            most = min(most, limit[meter])
-    return carried + most
+            limited = min(limited, limit[meter])
+    return carried + limited
 
 
 @njit(cache=True)

@@ -216,7 +216,7 @@ def _find_unknown(problem: StoreTables) -> Iterator[str]:
     if problem.resources is not None:
         yield from report_unknown_names(problem.resources, "resources", "node", nodes, "no node")
         named = problem.resources["resource"].astype(str)
-        for row in np.flatnonzero(named.isin(STATED_BY).to_numpy())[:SHOWN_ROWS].tolist():
+        for row in np.flatnonzero(named.isin(problem.own_resources).to_numpy())[:SHOWN_ROWS].tolist():
             name = str(named.iloc[row])
             yield (
                 f"{row_name(problem.resources, 'resources', row)}: resource is '{name}', must be "

@@ -299,14 +299,14 @@ class StoreTables:
         Requests; reads and writes where nodes limit them; the cost of requests where writes cost more.
         """
         rate, writes = self.nodes["rate_kops"].to_numpy(float), self.write_share
-        own = {REQUESTS: (rate, np.ones(len(self.tenants)))}
+        resources = {REQUESTS: (rate, np.ones(len(self.tenants)))}
         for name, column, share in ((READS, "read_kops", 1 - writes), (WRITES, "write_kops", writes)):
             if column in self.nodes and self.nodes[column].notna().any():
-                own[name] = (self._blank_column(self.nodes, column, rate), share)
+                resources[name] = (self._blank_column(self.nodes, column, rate), share)
         cost = self._blank_column(self.tenants, "write_cost", 1.0)
         if ((cost > 1) & (writes > 0)).any():
-            own[COST] = (rate, 1 + writes * (cost - 1))
-        return own
+            resources[COST] = (rate, 1 + writes * (cost - 1))
+        return resources
 
     @cached_property
     def resource_names(self) -> list[str]:

@@ -74,7 +74,7 @@ class _Search:
     """One run: prices of bills with their bound on one side, plans on the other.
 
     bills    (B,) bills with links, as positions in `Tariffs`
-    most     (B,) largest load of each bill's links, Mbit/s
+    largest  (B,) largest load of each bill's links, Mbit/s
     corners  (B, 4) loads at which what the window adds changes its slope, and the largest one
     added    (B, 4) what the window adds there, in the unit of the objective
     """
@@ -87,9 +87,9 @@ class _Search:
         self.tariffs = tariffs = problem.tariffs
         self.bills = np.unique(tariffs.of_link[tariffs.of_link >= 0])
         bills = self.bills
-        self.most = np.minimum(tariffs.load(problem.capacity_mbps), tariffs.cap_mbps)[bills]
-        corners = np.stack([0 * self.most, tariffs.low[bills], tariffs.high[bills], self.most])
-        self.corners = np.minimum(corners, self.most).T
+        self.largest = np.minimum(tariffs.load(problem.capacity_mbps), tariffs.cap_mbps)[bills]
+        corners = np.stack([0 * self.largest, tariffs.low[bills], tariffs.high[bills], self.largest])
+        self.corners = np.minimum(corners, self.largest).T
         slope = problem.cost_weight * tariffs.price[bills]
         self.slope = slope
         low, high = tariffs.low[bills, None], tariffs.high[bills, None]

@@ -259,8 +259,8 @@ def _list_bills(problem: LiveVideo, link: Ints) -> _BillRows:
     tariffs = problem.tariffs
     bill = np.unique(tariffs.of_link[link])
     bill = bill[bill >= 0]
-    most = np.minimum(tariffs.load(problem.capacity_mbps), tariffs.cap_mbps)[bill]
-    return _BillRows(bill, most, np.flatnonzero(tariffs.high[bill] < most))
+    largest = np.minimum(tariffs.load(problem.capacity_mbps), tariffs.cap_mbps)[bill]
+    return _BillRows(bill, largest, np.flatnonzero(tariffs.high[bill] < largest))
 
 
 def _pay_bills(problem: LiveVideo, m: ProgramBuilder, load: Expression, link: Ints) -> None:
@@ -270,7 +270,7 @@ def _pay_bills(problem: LiveVideo, m: ProgramBuilder, load: Expression, link: In
     link  (n,) link of each variable
     """
     tariffs = problem.tariffs
-    bills, most, unbilled = _list_bills(problem, link)
+    bills, largest, unbilled = _list_bills(problem, link)
     if not len(bills):
         return
     names = [tariffs.names[bill] for bill in bills.tolist()]
@@ -279,12 +279,12 @@ def _pay_bills(problem: LiveVideo, m: ProgramBuilder, load: Expression, link: In
     low, high = tariffs.low[bills], tariffs.high[bills]
     capped = np.flatnonzero(np.isfinite(tariffs.cap_mbps[bills]))
     m.constrain(
-        "cap", loads[capped], upper=most[capped], labels=lambda: [names[row] for row in capped.tolist()]
+        "cap", loads[capped], upper=largest[capped], labels=lambda: [names[row] for row in capped.tolist()]
     )
     paid = m.variables(
         "billed",
         len(bills),
-        upper=np.maximum(np.minimum(high, most) - low, 0.0),
+        upper=np.maximum(np.minimum(high, largest) - low, 0.0),
         cost=-problem.cost_weight * tariffs.price[bills],
         labels=lambda: names,
     )
@@ -293,7 +293,7 @@ def _pay_bills(problem: LiveVideo, m: ProgramBuilder, load: Expression, link: In
         return [names[row] for row in unbilled.tolist()]
 
     free = m.variables("unbilled", len(unbilled), upper=1.0, integer=True, labels=name_unbilled)
-    beyond = (free * (most - high)[unbilled]).sum_by(unbilled, len(bills))
+    beyond = (free * (largest - high)[unbilled]).sum_by(unbilled, len(bills))
     m.constrain("billed level", loads - paid - beyond, upper=low, labels=lambda: names)
     m.constrain(
         "unbilled window", paid[unbilled] - free * (high - low)[unbilled], lower=0.0, labels=name_unbilled
