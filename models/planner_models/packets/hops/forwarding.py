@@ -5,9 +5,10 @@ turn of that node and target (`SCATTER`), a random one (`SCATTER_RANDOM`), or by
 so that a flow which is not yet scheduled is not split). With a plan each node where a demand divides has a
 table of 64 slots, filled by its shares; a flow takes the slot of its hash (`HASH`), the next one (`SPLIT`,
 the second technique of Sen et al. 2013, 5.1), or a random one (`SPLIT_RANDOM`). Slots are in bit-reversed
-order, so that consecutive packets spread as evenly as the shares allow. Replies to split packets are
-scattered. A flow with a source route (`SOURCE`) takes its links one after the other; a packet that is off it,
-as its flow has another one since, takes shortest paths by a hash, and so do replies.
+order, so that consecutive packets spread as evenly as the shares allow. A random choice is one for each
+packet, or for each flowlet: so many packets of consecutive numbers. Replies to split packets are scattered. A
+flow with a source route (`SOURCE`) takes its links one after the other; a packet that is off it, as its flow
+has another one since, takes shortest paths by a hash, and so do replies.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.compiled import inner_without_allocation
-from planner_models.packets.hops.layout import FLOWLET_PACKETS, HOP_SHIFT, MAX_HOPS, REPLIES_HASHED, Layout
+from planner_models.packets.hops.layout import (
+    FLOWLET_PACKETS,
+    HOP_SHIFT,
+    MAX_HOPS,
+    NUMBER_MASK,
+    NUMBER_SHIFT,
+    REPLIES_HASHED,
+    REPLY,
+    SEED,
+    Layout,
+)
 from planner_models.packets.hops.links import draw_random
 from planner_models.packets.state import Floats, Ints
 
@@ -97,11 +108,12 @@ def link_on_route(ints: Ints, layout: Layout, hops: NextHops, node: int, sender:
 
 
 @inner_without_allocation
-def next_link(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int, is_reply: int) -> int:
+def next_link(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int, packet: int) -> int:
     """Return the link by which a packet of a sender, or a reply to it, leaves a node; -1 for no path."""
+    number = packet >> NUMBER_SHIFT & NUMBER_MASK
     mode, route, seed = ints[layout.mode + sender], ints[layout.route + sender], ints[layout.seed + sender]
     row = ints[layout.target_row + sender]
-    if is_reply:
+    if packet & REPLY:
         if ints[REPLIES_HASHED]:
             mode = HASH
         elif route >= 0 and mode == SPLIT:
@@ -114,20 +126,32 @@ def next_link(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int
     if route >= 0:
         table = find_table(hops.key, hops.table, route * len(hops.first) + node)
         if table >= 0:
-            return take_slot(ints, hops, table, mode, seed + node)
-    return take_shortest_path(ints, hops, node, row, mode, seed + node)
+            return take_slot(ints, hops, table, mode, seed + node, number)
+    return take_shortest_path(ints, hops, node, row, mode, seed + node, number)
 
 
 @inner_without_allocation
-def take_slot(ints: Ints, hops: NextHops, table: int, mode: int, seed: int) -> int:
-    """Return the link of the next packet by a split table.
+def draw_for_flowlet(ints: Ints, seed: int, number: int) -> int:
+    """Return a random integer for the flowlet of a packet, the same for all its packets at a node.
 
     seed  of the hash of the flow and the node
+    """
+    if ints[FLOWLET_PACKETS] == 1:
+        return draw_random(ints)
+    return int(mix(mix(seed + ints[SEED]) + number // ints[FLOWLET_PACKETS]))
+
+
+@inner_without_allocation
+def take_slot(ints: Ints, hops: NextHops, table: int, mode: int, seed: int, number: int) -> int:
+    """Return the link of the next packet by a split table.
+
+    seed    of the hash of the flow and the node
+    number  of the packet
     """
     if mode == HASH:
         slot = mix(seed) % SLOTS
     elif mode in (SPLIT_RANDOM, SCATTER_RANDOM):
-        slot = draw_random(ints) % SLOTS
+        slot = draw_for_flowlet(ints, seed, number) % SLOTS
     else:
         slot = hops.taken[table] // ints[FLOWLET_PACKETS] % SLOTS
         hops.taken[table] += 1
@@ -135,10 +159,13 @@ def take_slot(ints: Ints, hops: NextHops, table: int, mode: int, seed: int) -> i
 
 
 @inner_without_allocation
-def take_shortest_path(ints: Ints, hops: NextHops, node: int, row: int, mode: int, seed: int) -> int:
+def take_shortest_path(
+    ints: Ints, hops: NextHops, node: int, row: int, mode: int, seed: int, number: int
+) -> int:
     """Return a link on a shortest path from a node to the end of a row; -1 where there is none.
 
-    seed  of the hash of the flow and the node
+    seed    of the hash of the flow and the node
+    number  of the packet
     """
     first = hops.first[node, row]
     count = hops.first[node, row + 1] - first
@@ -149,7 +176,7 @@ def take_shortest_path(ints: Ints, hops: NextHops, node: int, row: int, mode: in
             first += hops.turn[node, row] // ints[FLOWLET_PACKETS] % count
             hops.turn[node, row] += 1
         elif mode == SCATTER_RANDOM:
-            first += draw_random(ints) % count
+            first += draw_for_flowlet(ints, seed, number) % count
         else:
             first += mix(seed) % count
     return int(hops.link[first])

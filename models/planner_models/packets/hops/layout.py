@@ -29,16 +29,17 @@ from planner_models.packets.state import (
     STATUS,
     LINK_BITS,  # of an event, for the link that it happens on
     RANDOM,  # state of the generator of random numbers
+    SEED,  # of the run
     DUPLICATE_ACKS,  # repeated replies after which a packet counts as lost
     LARGEST_WINDOW,  # packets
-    FLOWLET_PACKETS,  # that a split or scattered flow sends along one link before the next
+    FLOWLET_PACKETS,  # that take one link before the next one is taken, or drawn at random
     REPLIES_HASHED,  # 1: replies take one path; 0: they are forwarded as data is
     IS_COUPLED,  # whether subflows share their growth (LIA)
     SUBFLOWS,  # of each flow
     FREE_FLOWS,  # rows of flows that no flow uses
     QUEUE_RULE,
     UNROUTED,  # packets lost at nodes without a path to their end
-) = range(SHARED_INTS, SHARED_INTS + 12)
+) = range(SHARED_INTS, SHARED_INTS + 13)
 LAST_INT: Final = UNROUTED
 
 # single reals, after those of `packets.state`

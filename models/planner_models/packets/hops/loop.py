@@ -298,7 +298,7 @@ def advance(  # noqa: C901
         else:
             leaves = -1 if is_reply else link_on_route(ints, layout, hops, node, sender, packet)
             if leaves < 0:
-                leaves = next_link(ints, layout, hops, node, sender, is_reply)
+                leaves = next_link(ints, layout, hops, node, sender, packet)
             else:
                 packet += 1 << HOP_SHIFT
             lost = True

@@ -88,7 +88,7 @@ class PacketSettings:
         Literal["lia", "none"], Parameter(description="how subflows grow: together (RFC 6356), or each alone")
     ] = "none"
     flowlet_packets: Annotated[
-        int, Parameter(ge=1, description="packets that a flow split in turn sends along one link")
+        int, Parameter(ge=1, description="packets of a split flow that go along one link before the next")
     ] = 1
     acks: Annotated[
         Literal["as_data", "hashed"], Parameter(description="forwarding of replies: as data, or one path")
@@ -451,7 +451,7 @@ def set_numbers(state: State[Layout], settings: PacketSettings, links: int, rows
     """Write the settings that are single numbers to the state."""
     ints, reals = state.ints, state.reals
     ints[layout.LINK_BITS] = max(links - 1, 1).bit_length()
-    ints[layout.RANDOM] = seed % (RANDOM_MODULUS - 2) + 1
+    ints[layout.RANDOM] = ints[layout.SEED] = seed % (RANDOM_MODULUS - 2) + 1
     ints[layout.DUPLICATE_ACKS] = settings.duplicate_acks
     ints[layout.LARGEST_WINDOW] = settings.largest_window
     ints[layout.FLOWLET_PACKETS] = settings.flowlet_packets

@@ -375,6 +375,12 @@ class Twin:
         self.random = self.random * 48_271 % 2_147_483_647
         return self.random
 
+    def draw_flowlet(self, seed: int, number: int) -> int:
+        flowlet = self.how["flowlet"]
+        if flowlet > 1:
+            return mixed(mixed(seed + self.how["seed"] + 1) + number // flowlet)
+        return self.draw()
+
     def forward(self, node: int, packet: Packet) -> int:
         sender, how = packet.sender, self.how
         flow = sender.flow
@@ -401,7 +407,7 @@ class Twin:
         if mode == HASH:
             return int(choices[mixed(seed + node) % len(choices)])
         if mode in (SCATTER_RANDOM, SPLIT_RANDOM):
-            return int(choices[self.draw() % len(choices)])
+            return int(choices[self.draw_flowlet(seed + node, packet.number) % len(choices)])
         turn = turns.get(key, 0)
         turns[key] = turn + 1
         return int(choices[turn // how["flowlet"] % len(choices)])
