@@ -87,7 +87,7 @@ def test_means_have_the_standard_errors_of_their_seeds() -> None:
     ]
     values = summarize("figure_11", figure.full, seeds)
     assert values.values["traf_f11_lf"] == pytest.approx(13.0)
-    assert values.notes["traf_f11_lf"].startswith("standard error 2.1 over 3 seeds by packets, k = 4")
+    assert values.notes["traf_f11_lf"].startswith("standard error 2.1 over 3 seeds by packets, k = 8")
     assert values.shortened == frozenset()
     assert summarize("figure_11", figure.quick, seeds[:1], is_short=True).shortened == {
         *figure.values,
