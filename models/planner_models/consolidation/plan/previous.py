@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from planner.arrays import Floats, Ints
 from planner_models.consolidation.plan.plan import ConsolidationPlan
@@ -74,6 +73,8 @@ def _match_best(
     single = [np.repeat(side, hosts[number][side].astype(int)) for number, side in enumerate(rows)]
     if not len(single[0]) or not len(single[1]):
         return []
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     first, second = linear_sum_assignment(_equal((single[0], single[1]), machines), maximize=True)
     pairs = zip(single[0][first].tolist(), single[1][second].tolist(), strict=True)
     return [((one, other), 1.0) for one, other in pairs]
