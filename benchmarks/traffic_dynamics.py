@@ -1,7 +1,7 @@
 """Speed of the flow-level simulation by number of hosts: LocalFlow every 50 ms on fat trees.
 
 Flow sizes have the VL2 distribution where PLANNER_TRACES names a folder that has it, else they are
-lognormal. `planner reproduce traffic/figure_10` shows the gain of LocalFlow over time.
+lognormal.
 
     python -m benchmarks.traffic_dynamics [--quick]
 """

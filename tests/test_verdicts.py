@@ -40,7 +40,6 @@ LONG = (
     "multicast/figure_5a",
     "multicast/figure_5c",
     "multicast/figure_6",
-    "traffic/figure_10",
 )
 """Targets whose quick run takes three seconds and more; each of their systems has others."""
 UNJUDGED = ("not available", "no number to compare")

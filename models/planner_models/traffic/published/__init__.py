@@ -12,23 +12,12 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.design import Design
 from planner.contract.targets import Curve, Study, TargetValues, read_targets
-from planner_models.traffic.designs import DESIGNS, localflow
+from planner_models.traffic.designs import localflow
 from planner_models.traffic.plan import multiresolution_splitting
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.published.packet_figures import find_figure
-from planner_models.traffic.simulation import flow_level_simulation
-from planner_models.traffic.simulation.flow_arrivals import ClosedLoop, Lognormal
-
-SIZES: Final = Lognormal(median_bytes=5_000, sigma=3.0)
-"""86% of flows below 125 KB, as 7.2.2 states of VL2's distribution, which is not printed."""
-
-
-def _by_name(name: str) -> Design:
-    return next(design for design in DESIGNS if design.name == name)
-
 
 # --- equilibrium rates: figures 4, 5, 6 and 8 -------------------------------------------------
 
@@ -120,54 +109,6 @@ def find_figure_8(study: Study) -> TargetValues:
         },
         notes={"traf_f8_ps": "which links fail is not printed; here all pods keep the same core switch"},
         curves=_bars("Random permutation with failed links, fat tree of 128 hosts", rates),
-    )
-
-
-# --- flows in time: figure 10 ----------------------------------------------------
-
-
-def _simulate(problem: Traffic, seconds: float, **parameters: Any) -> float:
-    """Return the throughput of a closed loop after a quarter of the time, Mbit/s."""
-    record = flow_level_simulation.simulate(
-        problem, sizes=SIZES, arrivals=ClosedLoop(), until_s=seconds, seed=1, **parameters
-    )
-    return record.throughput_mbps(seconds / 4)
-
-
-def find_figure_10(study: Study) -> TargetValues:
-    problem = generators.fat_tree(k=4 if study.quick else 8, seed=1)
-    seconds = 1.5 if study.quick else 4.0
-    intervals = [1.0, 0.001] if study.quick else [1.0, 0.1, 0.01, 0.001]
-    base_mbps = _simulate(problem, seconds)
-    rows = []
-    for interval in intervals:
-        row = {"interval_s": interval}
-        for name in ("localflow", "hedera_gff"):
-            mbps = _simulate(problem, seconds, interval_s=interval, design=_by_name(name))
-            row[name] = 100 * (mbps / base_mbps - 1)
-        rows.append(row)
-    frame = pd.DataFrame(rows)
-    growth = frame.iloc[-1] - frame.iloc[0]
-    scattered = 100 * (_simulate(problem, seconds, start="scattered") / base_mbps - 1)
-    return TargetValues(
-        values={
-            "traf_f10_hedera": float(growth["hedera_gff"]),
-            "traf_f10_lf": float(growth["localflow"]),
-            "traf_f10_ps": float(100 * ((100 + frame["localflow"].iloc[-1]) / (100 + scattered) - 1)),
-        },
-        notes={
-            "traf_f10_lf": "in points of ECMP's throughput",
-            "traf_f10_hedera": "in points of ECMP's throughput",
-            "traf_f10_ps": "splitting everything at once is optimal where nothing is reordered",
-        },
-        curves=(
-            Curve(
-                title="Throughput above ECMP by scheduling interval",
-                frame=frame,
-                units={"interval_s": "s", "localflow": "percent", "hedera_gff": "percent"},
-                log_x=True,
-            ),
-        ),
     )
 
 
@@ -294,7 +235,7 @@ TARGETS: Final = read_targets(
         "figure_7": partial(find_figure, "figure_7"),
         "figure_8": find_figure_8,
         "figure_9": find_figure_9,
-        "figure_10": find_figure_10,
+        "figure_10": partial(find_figure, "figure_10"),
         "figure_11": partial(find_figure, "figure_11"),
     },
 )

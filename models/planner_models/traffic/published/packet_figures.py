@@ -304,6 +304,13 @@ FIGURES: Final[Mapping[str, PacketFigure]] = {
                 <= means["MPTCP 8"]
             ),
         },
+        reasons={
+            "traf_f10_hedera": "first fit on measured rates reserves too little, and loses against ECMP",
+            "traf_f10_lf": "the sign of the paper; sizes of flows, windows and timeouts are not printed",
+            "traf_f10_mptcp": "LocalFlow passes it at longer intervals than there: subflows settle slowly",
+            "traf_f10_ps_at": "LocalFlow comes within 1% of it, and does not pass it",
+            "traf_f10_ps": "packet scatter loses nothing by reordering here",
+        },
         full=Size(k=8, seconds=2.0, seeds=3),
         quick=Size(k=4, seconds=0.03, seeds=1),
     ),

@@ -27,7 +27,7 @@ from planner_models.traffic.published.packet_figures import (
     summarize,
 )
 
-SHIPPED = ("figure_7", "figure_11")
+SHIPPED = ("figure_7", "figure_10", "figure_11")
 
 
 def result(mbps: float, flows: pd.DataFrame | None = None) -> SimulationResult:
