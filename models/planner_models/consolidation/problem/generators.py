@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.notes import add_note
 from planner_models.consolidation.problem.problem import Consolidation
 
 Seed = Annotated[int, Field(ge=0, description="seed of the random numbers")]
@@ -17,6 +18,11 @@ Count = Annotated[int, Field(ge=1, le=1_000_000, description="number of machines
 Zones = Annotated[int, Field(ge=0, le=20, description="number of zones; 0: none")]
 SPAN_LOSS: Final = 0.0473
 """Calibrated: 2022 to 2089 tpsE as two of three machines leave a node (Deehr et al. 2014, Table 3)."""
+PUBLISHED: Final = {
+    "tpcvms_amd": (10, (457.55, 468.11, 470.31)),
+    "tpcvms_intel": (15, (718.12, 737.08, 723.91)),
+}
+"""vCPUs of each of three machines, and their results in tpsE (Deehr et al. 2014, 1.1)."""
 HELPER_SHARE: Final = 0.08
 """Time in the hypervisor's kernel, around 8% (Deehr et al. 2014, 3.2)."""
 
@@ -62,6 +68,7 @@ def tpcvms_amd(
 
     source  Deehr et al. 2014, 2.1.1, 2.1.3 and 3.1
     """
+    _note_published("tpcvms_amd", machines)
     return _tables(
         **_server("DL385p Gen8", [8.0] * 4, 256.0, 1.0),
         machines=_databases(machines, vcpus_min, vcpus_max, 2.0, 256.0),
@@ -78,9 +85,23 @@ def tpcvms_intel(
 
     source  Deehr et al. 2014, 2.2.1, 2.2.2 and 3.1
     """
+    _note_published("tpcvms_intel", machines)
     return _tables(
         **_server("DL380p Gen8", [24.0] * 2, 256.0, 2.0),
         machines=_databases(machines, vcpus_min, vcpus_max, 1.0, 256.0),
+    )
+
+
+def _note_published(preset: str, machines: int) -> None:
+    """Note the published results of three machines on a server, also in vCPUs of the best one."""
+    vcpus, results = PUBLISHED[preset]
+    if machines != len(results):
+        return
+    lowest, total, unit = min(results), sum(results), max(results) / vcpus
+    add_note(
+        f"published for this server, with {vcpus} vCPUs for each machine: lowest {lowest:,.2f} and sum "
+        f"{total:,.2f} tpsE, which are {lowest / unit:.2f} and {total / unit:.2f} vCPUs of the best machine "
+        "(Deehr et al. 2014)"
     )
 
 

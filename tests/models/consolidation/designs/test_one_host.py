@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from planner.contract.notes import make_with_notes, notes_of
 from planner.contract.proof import Status
 from planner_models.consolidation import Consolidation, check, measure
 from planner_models.consolidation.designs import one_host
@@ -109,3 +112,19 @@ def test_a_zone_without_room_holds_no_host() -> None:
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
     assert decision.plan.refused is not None
+
+
+@pytest.mark.parametrize(("preset", "vcpus", "share"), [(tpcvms_amd, 10, 0.05), (tpcvms_intel, 15, 0.03)])
+def test_published_results_stand_beside_ours(
+    preset: Callable[..., Consolidation], vcpus: int, share: float
+) -> None:
+    problem = make_with_notes(preset)
+    (note,) = notes_of(problem)
+    lowest, total = map(float, re.findall(r"are ([\d.]+) and ([\d.]+) vCPUs", note)[0])
+    plan = one_host.plan_max_min(problem).plan
+    assert plan is not None
+    ours = throughputs(problem, plan)
+    assert f"with {vcpus} vCPUs" in note
+    assert ours[0] == pytest.approx(lowest, rel=share)
+    assert sum(ours) == pytest.approx(total, rel=share)
+    assert not notes_of(make_with_notes(lambda: preset(machines=2)))
