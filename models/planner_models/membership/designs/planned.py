@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -44,28 +45,38 @@ def plan(
     """Select sites, leader and timeout of 2f+1 members for the fewest seconds down, then the least price.
 
     All numbers of members at sites and all timeouts of a grid are considered: those up to 60 s in steps of 5%
-    and all multiples of the interval up to 50.
+    and all multiples of the interval up to 50. Services that differ by their names alone are searched once.
     """
     deadline = Deadline.of(options)
-    searches: dict[str, Search] = {}
+    kinds: dict[Service, list[str]] = {}
+    for service in problem.service_list:
+        kinds.setdefault(replace(service, name=""), []).append(service.name)
+    results: dict[str, Search] = {}
     rows: list[tuple[str, float, float, float]] = []
     reasons = []
-    for number, service in enumerate(problem.service_list):
-        remaining = deadline.share_left(1 / (len(problem.service_list) - number))
+    for number, (service, names) in enumerate(kinds.items()):
+        remaining = deadline.share_left(1 / (len(kinds) - number))
         search = make_search(problem, service, objective, deadline=remaining)
         result = search.run()
         if result is not None:
-            searches[service.name] = result
-            rows += _search_cheaper(problem, service, result, deadline=remaining) if cheaper else []
+            results |= dict.fromkeys(names, result)
+            found = _search_cheaper(problem, service, result, deadline=remaining) if cheaper else []
+            rows += [(name, *row) for name in names for row in found]
         elif remaining.is_over:
             return Decision(
-                plan=None, proof=undecided(f"{service.name}: time is over before any places are found")
+                plan=None, proof=undecided(f"{names[0]}: time is over before any places are found")
             )
         else:
-            reasons.append(f"{service.name}: {explain_infeasible(search)}")
+            reasons += [f"{name}: {explain_infeasible(search)}" for name in names]
     if reasons:
         return Decision(plan=None, proof=infeasible(*reasons))
-    placements = {name: make_placement(problem, name, result) for name, result in searches.items()}
+    searches = {service.name: results[service.name] for service in problem.service_list}
+    placements = {
+        service.name: make_placement(problem, service, searches[service.name])
+        for service in problem.service_list
+    }
+    order = {name: row for row, name in enumerate(searches)}
+    rows.sort(key=lambda row: order[row[0]])
     frame = pd.DataFrame(rows, columns=list(CHEAPER.columns)) if rows else None
     decision = conclude(problem, placements, feasible(), extras=Extras(cheaper=frame), options=options)
     assert decision.plan is not None
@@ -100,15 +111,14 @@ def make_search(
     )
 
 
-def make_placement(problem: Membership, service: str, result: Search) -> Placement:
-    """Return the placement of a search."""
-    row = next(item for item in problem.service_list if item.name == service)
+def make_placement(problem: Membership, service: Service, result: Search) -> Placement:
+    """Return the placement of a service by a search."""
     return Placement(
         members=result.counts,
         managers={},
         leader=result.leader,
         rule=MAJORITY_RULE,
-        quorum=row.quorum(sum(result.counts.values())),
+        quorum=service.quorum(sum(result.counts.values())),
         kind=HEARTBEAT,
         interval_s=problem.watcher(HEARTBEAT).interval_s,
         timeout_s=result.timeout_s,
@@ -117,8 +127,8 @@ def make_placement(problem: Membership, service: str, result: Search) -> Placeme
 
 def _search_cheaper(
     problem: Membership, service: Service, result: Search, *, deadline: Deadline
-) -> list[tuple[str, float, float, float]]:
-    """Return the fewest seconds down of members that cost less, by their number; odd numbers only."""
+) -> list[tuple[float, float, float]]:
+    """Return numbers of members, prices and fewest seconds down of cheaper members; odd numbers only."""
     rows = []
     fewest = 3 * service.faults + 1 if service.is_byzantine else 1
     sizes = {service.size, *range(fewest, service.size, 2)}
@@ -127,7 +137,7 @@ def _search_cheaper(
         search = make_search(problem, service, "down", size=size, price_limit=limit, deadline=deadline)
         cheaper = search.run()
         if cheaper is not None and not cheaper.is_cut:
-            rows.append((service.name, float(size), cheaper.price, cheaper.down_s))
+            rows.append((float(size), cheaper.price, cheaper.down_s))
     return rows
 
 

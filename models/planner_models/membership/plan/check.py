@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,7 @@ from planner_models.membership.protocols.agreement import ROUNDS
 
 PER_YEAR: Final = 365 / 30
 """Months in a year."""
+Row = dict[Hashable, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +47,30 @@ class ServicePlan:
 def read_plan(problem: Membership, plan: MembershipPlan) -> list[ServicePlan]:
     """Return the placement of each service; raises PlanRejected where the tables are no plan."""
     _require_names(problem, plan)
-    return [_read_service(problem, plan, service) for service in problem.service_list]
+    rows = {
+        name: _rows_by_service(frame)
+        for name, frame in plan.to_tables().items()
+        if "service" in frame.columns
+    }
+    fences = fence_effects(problem, plan) if (plan.protocol["name"] == FENCE_RULE).any() else (0.0, 0.0)
+    return [_read_service(problem, service, rows, fences) for service in problem.service_list]
+
+
+def _rows_by_service(frame: pd.DataFrame) -> dict[str, list[Row]]:
+    """Return the rows of each service, in their order."""
+    rows: dict[str, list[Row]] = {}
+    for row in frame.to_dict("records"):
+        rows.setdefault(str(row["service"]), []).append(row)
+    return rows
 
 
 def _require_names(problem: Membership, plan: MembershipPlan) -> None:
     """Raise PlanRejected for services and sites that are none, and for services without a row."""
-    services = [service.name for service in problem.service_list]
+    services = dict.fromkeys(service.name for service in problem.service_list)
     for name, frame in plan.to_tables().items():
         for row, service in enumerate(frame["service"].astype(str) if "service" in frame else ()):
             if service not in services:
-                hint = did_you_mean(service, services)
+                hint = did_you_mean(service, list(services))
                 raise PlanRejected(f"{name} row {row + 1}: '{service}' is no service{hint}")
     for row, site in enumerate(plan.members["site"].astype(str)):
         if site not in problem.site_index:
@@ -66,20 +82,28 @@ def _require_names(problem: Membership, plan: MembershipPlan) -> None:
             )
 
 
-def _read_service(problem: Membership, plan: MembershipPlan, service: Service) -> ServicePlan:
+def _read_service(
+    problem: Membership,
+    service: Service,
+    tables: Mapping[str, Mapping[str, list[Row]]],
+    fences: tuple[float, float],
+) -> ServicePlan:
+    """Return the placement of a service from the rows of each table by service.
+
+    fences  seconds until a fence is made, and the share of cuts that are not made
+    """
     members: dict[int, int] = {}
     managers: dict[int, int] = {}
     leaders = []
-    rows = plan.members[plan.members["service"].astype(str) == service.name]
-    for name, role, number in zip(rows["site"].astype(str), rows["role"], rows["count"], strict=True):
-        site = problem.row_of(name)
-        counts = managers if role == MANAGER else members
-        counts[site] = counts.get(site, 0) + int(number)
-        if role == LEADER:
-            leaders += [site] * int(number)
+    for row in tables["members"].get(service.name, []):
+        site, number = problem.row_of(str(row["site"])), int(row["count"])
+        counts = managers if row["role"] == MANAGER else members
+        counts[site] = counts.get(site, 0) + number
+        if row["role"] == LEADER:
+            leaders += [site] * number
     if len(leaders) != 1:
         raise PlanRejected(f"members: service '{service.name}' has {len(leaders)} leaders, must have one")
-    protocol, watch = (_row_of(frame, name, service) for name, frame in _single_rows(plan))
+    protocol, watch = (_row_of(tables[name], name, service) for name in ("protocol", "watch"))
     count = sum(members.values())
     if int(protocol["n"]) != count:
         raise PlanRejected(
@@ -89,7 +113,7 @@ def _read_service(problem: Membership, plan: MembershipPlan, service: Service) -
         raise PlanRejected(
             f"protocol: quorum of service '{service.name}' is {protocol['quorum']:g}, must be at most {count}"
         )
-    fence_s, unmade_cuts = fence_effects(problem, plan) if protocol["name"] == FENCE_RULE else (0.0, 0.0)
+    fence_s, unmade_cuts = fences if protocol["name"] == FENCE_RULE else (0.0, 0.0)
     return ServicePlan(
         service=service,
         placement=Placement(
@@ -101,7 +125,7 @@ def _read_service(problem: Membership, plan: MembershipPlan, service: Service) -
             kind=str(watch["kind"]),
             interval_s=float(watch["interval_ms"]) / 1e3,
             timeout_s=float(watch["timeout_ms"]) / 1e3,
-            unwatched=_count_unwatched(plan, service),
+            unwatched=float(sum(row["targets"] for row in tables.get("shed", {}).get(service.name, []))),
             fence_s=fence_s,
             unmade_cuts=unmade_cuts,
             wait_s=float(watch.get("wait_ms", 0.0)) / 1e3,
@@ -111,22 +135,11 @@ def _read_service(problem: Membership, plan: MembershipPlan, service: Service) -
     )
 
 
-def _single_rows(plan: MembershipPlan) -> tuple[tuple[str, pd.DataFrame], tuple[str, pd.DataFrame]]:
-    return ("protocol", plan.protocol), ("watch", plan.watch)
-
-
-def _row_of(frame: pd.DataFrame, name: str, service: Service) -> pd.Series:
+def _row_of(rows: Mapping[str, list[Row]], name: str, service: Service) -> Row:
     """Return the row of a service; raises PlanRejected where there is none."""
-    rows = frame[frame["service"].astype(str) == service.name]
-    if not len(rows):
+    if service.name not in rows:
         raise PlanRejected(f"{name}: has no row of service '{service.name}'")
-    return rows.iloc[0]
-
-
-def _count_unwatched(plan: MembershipPlan, service: Service) -> float:
-    if plan.shed is None:
-        return 0.0
-    return float(plan.shed["targets"][plan.shed["service"].astype(str) == service.name].sum())
+    return rows[service.name][0]
 
 
 def check(problem: Membership, plan: MembershipPlan) -> Violations:

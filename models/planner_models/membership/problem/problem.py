@@ -308,7 +308,12 @@ class Membership:
 
     def row_of(self, site: str) -> int:
         """Return the row of a site; -1 for a name that is none."""
-        return int(self.site_index.get_indexer(pd.Index([site], dtype=object))[0])
+        return self._row_by_site.get(site, -1)
+
+    @cached_property
+    def _row_by_site(self) -> dict[str, int]:
+        """Row of each site by its name."""
+        return {str(name): row for row, name in enumerate(self.site_index)}
 
     def require(self, parameter: str, names: Iterable[str]) -> Ints:
         """Return the rows of sites; raise InputError for every name that is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 
@@ -15,7 +16,7 @@ from planner_models.membership.designs.placement import timeout_grid
 from planner_models.membership.plan.check import check
 from planner_models.membership.plan.evaluation import commit_time_ms, monthly_alarms
 from planner_models.membership.plan.metrics import measure
-from planner_models.membership.problem.generators import regions, small
+from planner_models.membership.problem.generators import regions, service_row, small
 from planner_models.membership.problem.schema import HEARTBEAT
 from tests.models.membership.failures import MONTH_S, live_probabilities, placements
 from tests.models.membership.problems import memberships
@@ -137,3 +138,31 @@ def test_cheaper_members_are_as_good_as_their_search_says() -> None:
     rows = dict(zip(decision.plan.cheaper["members"], decision.plan.cheaper["down_s"], strict=True))
     alone = planned.plan(regions(faults=1), cheaper=False)
     assert rows[3.0] == pytest.approx(alone.proof.objective, rel=1e-4)
+
+
+def test_services_that_differ_by_name_alone_have_equal_places() -> None:
+    rows = [
+        service_row(service="a", faults=1.0),
+        service_row(service="b", faults=0.0),
+        service_row(service="c", faults=1.0),
+    ]
+    problem = replace(small(), services=pd.DataFrame(rows), current=None)
+    decision = planned.plan(problem)
+    assert decision.plan is not None
+    assert decision.plan.cheaper is not None
+    assert not check(problem, decision.plan)
+    for name in ("members", "watch", "cheaper"):
+        frame = decision.plan.to_tables()[name]
+        places = {
+            service: rows.drop(columns="service").to_numpy().tolist()
+            for service, rows in frame.groupby("service")
+        }
+        assert places["a"] == places["c"]
+        assert list(dict.fromkeys(frame["service"])) == [name for name in "abc" if name in places]
+        for service in ("a", "b"):
+            alone = planned.plan(
+                replace(problem, services=problem.services[problem.services["service"] == service])
+            )
+            assert alone.plan is not None
+            table = alone.plan.to_tables()[name]
+            assert table.drop(columns="service").to_numpy().tolist() == places[service]
