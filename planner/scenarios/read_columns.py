@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.contract.columns import ColumnMatch, format_factor
 from planner.contract.date_and_hour import find_hours
 from planner.contract.table import WINDOW, Table
-from planner.contract.units import Unit, find_units, name_in_unit, split_unit, unit_of
+from planner.contract.units import Unit, find_units, is_per_unit, name_in_unit, split_unit, unit_of
 from planner.io.layout import Layout
 from planner.io.matrices import find_entry_unit, read_ends
 from planner.io.recognition import Mappings, Sheet, match_sheet
@@ -153,8 +153,8 @@ def _describe_assumption(ours: str, name: str, match: ColumnMatch) -> str:
 
 
 def _describe_unit(ours: str, name: str, match: ColumnMatch, *, is_mapped: bool) -> str:
-    """Return the unit of a column of a file, with the factor to ours."""
-    unit = unit_of(ours)[1]
+    """Return the unit of a column of a file, with the factor to ours; `per GB` of prices for each GB."""
+    stem, unit = unit_of(ours)
     if unit is None:
         return ""
     named = named_unit(name, unit)
@@ -163,7 +163,8 @@ def _describe_unit(ours: str, name: str, match: ColumnMatch, *, is_mapped: bool)
     if named is None and not is_mapped:
         return "in each cell"
     factor = format_factor(match.factors.get(ours))
-    return (named or unit).symbol + (f", {factor[2:-1]}" if factor else "")
+    symbol = f"per {(named or unit).symbol}" if is_per_unit(stem) else (named or unit).symbol
+    return symbol + (f", {factor[2:-1]}" if factor else "")
 
 
 def named_unit(name: str, ours: Unit) -> Unit | None:

@@ -646,3 +646,14 @@ def test_rows_out_of_service_are_kept_where_the_scenario_says_so(tmp_path: Path)
     written.path.write_text(text.replace(section, section + 'ignore = ["Status"]\n'), encoding="utf-8")
     problem = load(written.path).make_problem()
     assert len(problem.to_tables()["links"]) == 2
+
+
+def test_prices_for_each_unit_are_said_per_unit(tmp_path: Path) -> None:
+    (tmp_path / "traffic.csv").write_text("window,region,Traffic (GB)\n1,US,51200\n")
+    (tmp_path / "contracts.csv").write_text(
+        "cdn,region,billing,Price ($/TB),Capacity (Gbit/s)\nc,US,mean,85,10\n"
+    )
+    written = write_scenario([tmp_path / "traffic.csv", tmp_path / "contracts.csv"], system="contracts")
+    units = {column.ours: column.unit for column in written.columns}
+    assert units["traffic.traffic_gb"] == "GB"
+    assert units["contracts.price_per_gb"].startswith("per TB, divided by 1,0")
