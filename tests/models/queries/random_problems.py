@@ -63,7 +63,7 @@ def draw_problem(seed: int, *, queries: int = 4, switches: int = 2, flows: int =
             flow_rows, columns=["switch", "header", "packets", "packet_bytes", "start_s", "length_s"]
         ),
         controller=pd.DataFrame(
-            {"round_trip_ms": [float(random.choice([0.0, 2.5, 3000.0]))], "duration_s": [20.0]}
+            {"round_trip_ms": [float(random.choice([0.0, 2.5, 3000.0]))], "duration_s": [23.0]}
         ),
         fields=fields,
         rules=pd.DataFrame(

@@ -17,7 +17,7 @@ from planner_models.queries.plan.methods import METHODS
 from planner_models.queries.plan.metrics import METRICS, measure
 from planner_models.queries.plan.plan import Answers
 from planner_models.queries.problem.problem import Monitoring
-from planner_models.queries.problem.schema import MOST_RULES
+from planner_models.queries.problem.schema import MOST_RATE, MOST_RULES
 
 LIMITS: Final = {
     "rules": "rules with wildcards",
@@ -127,6 +127,7 @@ def _grow_limits(problem: Monitoring, growth: float) -> list[Change[Monitoring]]
         larger = problem.limit(limit) * growth
         if limit in ("rules", "exact_rules"):
             larger = np.minimum(np.floor(larger), MOST_RULES)
+        larger = np.minimum(larger, MOST_RATE)
         changes.append(Change(name=f"{words} x {growth:g}", problem=problem.with_switches(**{limit: larger})))
     if not problem.limit("pipeline").all():
         separate = problem.with_switches(pipeline=np.ones(len(problem.switches)))

@@ -20,9 +20,9 @@ import pandas as pd
 from planner_models.flowtables.problem.values import Cube
 from planner_models.queries.plan.interpreter import Amounts, Selected, Selection, find_period
 from planner_models.queries.plan.methods import CONTROLLER, MICROFLOWS, UNFOLD, find_specialized
-from planner_models.queries.plan.plan import COUNT, NO_ACTION, Answers, read_methods, read_periods
+from planner_models.queries.plan.plan import COUNT, Answers, read_methods, read_periods
 from planner_models.queries.problem.problem import Monitoring
-from planner_models.queries.problem.schema import BYTES
+from planner_models.queries.problem.schema import BYTES, NO_ACTION
 
 
 class Row(NamedTuple):

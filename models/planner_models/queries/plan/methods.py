@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from planner_models.flowtables.problem.fields import Layout
 from planner_models.flowtables.problem.values import Cube
-from planner_models.queries.problem.predicates import Entries, approximate, meet
+from planner_models.queries.problem.predicates import Entries, approximate
 from planner_models.queries.problem.problem import Monitoring, Query
 from planner_models.queries.problem.schema import ANY, EXACT
 
@@ -148,23 +148,31 @@ def join_lists(problem: Monitoring, lists: Sequence[Sequence[Listed]], *, limit:
     if not joined or joined[-1].mask:
         joined.append(Joint(0, 0, problem.other_action, ()))
     for position, entries in enumerate(lists):
-        joined = _join_list(joined, entries, position)
-        if len(joined) > limit + 1:
+        further = _join_list(joined, entries, position, limit + 1)
+        if further is None:
             return None
+        joined = further
     last = joined[-1]
     if not last.mask and last.action == problem.other_action and not last.uses:
         joined.pop()
     return joined if len(joined) <= limit else None
 
 
-def _join_list(joined: Sequence[Joint], entries: Sequence[Listed], position: int) -> list[Joint]:
-    """Return the entries of a table with a further list, the first of those with the same cube."""
+def _join_list(
+    joined: Sequence[Joint], entries: Sequence[Listed], position: int, limit: int
+) -> list[Joint] | None:
+    """Return the entries of a table with a further list, the first of those with the same cube.
+
+    returns  None for more than `limit` entries
+    """
     distinct: dict[Cube, Joint] = {}
     for (value, mask, action, uses), (other_value, other_mask, counts) in product(joined, entries):
-        if meet((value, mask), (other_value, other_mask)):
+        if (value ^ other_value) & mask & other_mask == 0:
             cube = (value | other_value, mask | other_mask)
             if cube not in distinct:
                 distinct[cube] = Joint(*cube, action, (*uses, position) if counts else uses)
+                if len(distinct) > limit:
+                    return None
     return list(distinct.values())
 
 

@@ -23,7 +23,7 @@ from planner_models.queries.plan.methods import (
     list_region,
 )
 from planner_models.queries.problem.problem import DROP, Monitoring
-from planner_models.queries.problem.schema import MOST_RULES, MOST_TIME_S
+from planner_models.queries.problem.schema import MOST_RULES, MOST_TIME_S, NO_ACTION
 
 COUNT: Final = "count"
 DIVERT: Final = "divert"
@@ -91,7 +91,6 @@ USES: Final = Table(
     may_be_empty=True,
 )
 PLAN_TABLES: Final = (ANSWERS, CHOSEN, RULES, USES)
-NO_ACTION: Final = "none"
 
 Methods = Mapping[tuple[int, int], str]
 """Method by the rows of query and switch."""

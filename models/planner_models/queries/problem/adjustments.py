@@ -10,7 +10,7 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner_models.queries.problem.problem import Monitoring
-from planner_models.queries.problem.schema import MOST_RULES
+from planner_models.queries.problem.schema import MOST_RATE, MOST_RULES
 
 Scale = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 
@@ -41,9 +41,9 @@ def adjust(
             for name in ("rules", "exact_rules")
         }
     if packet_scale != 1:
-        columns["packets_per_s"] = np.minimum(problem.limit("packets_per_s") * packet_scale, 1e9)
+        columns["packets_per_s"] = np.minimum(problem.limit("packets_per_s") * packet_scale, MOST_RATE)
     if poll_scale != 1:
-        columns["polls_per_s"] = np.minimum(problem.limit("polls_per_s") * poll_scale, 1e9)
+        columns["polls_per_s"] = np.minimum(problem.limit("polls_per_s") * poll_scale, MOST_RATE)
     if pipeline is not None:
         columns["pipeline"] = np.full(len(problem.switches), float(pipeline))
     changed = problem.with_switches(**columns) if columns else problem

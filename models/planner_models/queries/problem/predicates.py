@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from planner_models.flowtables.problem.fields import Layout
@@ -31,6 +32,8 @@ ALIASES: Final = {
 _TOKEN: Final = re.compile(
     r"\s*(?P<token>\(|\)|&&?|\|\|?|,|!(?!=)|~|[^\s()&|,!~=]+\s*(?:!=|==?)\s*[^\s()&|,!~=]+|[^\s()&|,!~=]+)"
 )
+_NAME: Final = re.compile(r"[A-Za-z_]\w*(?=\s*=)")
+WORDS: Final = ("and", "or", "not")
 _ANY_OCTETS: Final = re.compile(r"(?:\d+|\*)(?:\.(?:\d+|\*)){3}")
 
 
@@ -107,7 +110,8 @@ def _split(text: str) -> list[str]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise BadMatch(f"'{text[position:].strip()}' is no field with a value, and no operator")
-        tokens.append(match["token"])
+        token = match["token"]
+        tokens.append(token.lower() if token.lower() in WORDS else token)
         position = match.end()
     return tokens
 
@@ -178,6 +182,11 @@ def find_field(name: str, layout: Layout) -> str:
     return ALIASES.get(name, name) if name not in layout.by_name else name
 
 
+def rename_fields(text: str, layout: Layout) -> str:
+    """Return a match or a header with our names of its fields."""
+    return _NAME.sub(lambda name: find_field(name[0], layout), text)
+
+
 # --- compiling ----------------------------------------------------------------------------
 
 
@@ -201,10 +210,10 @@ def _compile(predicate: Predicate) -> Entries:
     parts.sort(
         key=lambda entries_of: (entries_of[-1].holds, len(entries_of))
     )  # few headers first: no entry where they fail
-    joined = parts[0]
-    for entries_of in parts[1:]:
-        joined = _simplify(_join(joined, entries_of))
-    return joined if predicate.is_all else _flip(joined)
+    while len(parts) > 1:  # neighbours first: each entry is compared with others in few rounds
+        pairs = zip_longest(parts[::2], parts[1::2])
+        parts = [first if second is None else _simplify(_join(first, second)) for first, second in pairs]
+    return parts[0] if predicate.is_all else _flip(parts[0])
 
 
 def _flip(entries: Entries) -> Entries:
@@ -227,36 +236,30 @@ def _join(first: Entries, second: Entries) -> Entries:
     return list(joined.values())
 
 
-def is_within(cube: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether all headers of a cube are in another one."""
-    return cube[1] & other[1] == other[1] and (cube[0] ^ other[0]) & other[1] == 0
-
-
-def meet(cube: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether a header is in both of two cubes."""
-    return (cube[0] ^ other[0]) & cube[1] & other[1] == 0
-
-
 def _simplify(entries: Entries) -> Entries:
     """Return the entries without those that no header meets first, or that decide as later ones would."""
     reached: Entries = []
+    values: dict[int, set[int]] = {}  # of the entries so far, by mask
     for entry in entries:
-        if not any(is_within(entry[:2], other[:2]) for other in reached):
+        value, mask, _ = entry
+        if not any(other & ~mask == 0 and value & other in seen for other, seen in values.items()):
             reached.append(entry)
-    needed: Entries = []
-    for row in range(len(reached) - 1, -1, -1):
-        if not _is_redundant(reached[row], needed):
-            needed.insert(0, reached[row])
-    return needed
+            values.setdefault(mask, set()).add(value)
+    needed: Entries = []  # from the last one on
+    for entry in reversed(reached):
+        if not _is_redundant(entry, needed):
+            needed.append(entry)
+    return needed[::-1]
 
 
 def _is_redundant(entry: Entry, later: Entries) -> bool:
-    """Return whether later entries decide as an entry does on all its headers."""
-    for other in later:
-        if meet(entry[:2], other[:2]):
-            if other.holds != entry.holds:
+    """Return whether later entries, the last one first, decide as an entry does on all its headers."""
+    value, mask, holds = entry
+    for other_value, other_mask, other_holds in reversed(later):
+        if (value ^ other_value) & mask & other_mask == 0:
+            if other_holds != holds:
                 return False
-            if is_within(entry[:2], other[:2]):
+            if other_mask & ~mask == 0:
                 return True
     return False
 

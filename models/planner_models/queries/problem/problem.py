@@ -25,7 +25,7 @@ from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.flowtables.problem.fields import FIVE_TUPLE, Layout, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
-from planner_models.flowtables.problem.schema import FIELDS, MOST_BITS, MOST_FIELDS
+from planner_models.flowtables.problem.schema import MOST_BITS, MOST_FIELDS
 from planner_models.flowtables.problem.values import PACKET, BadMatch, Cube, describe_first
 from planner_models.queries.problem.predicates import (
     Entries,
@@ -33,8 +33,11 @@ from planner_models.queries.problem.predicates import (
     compile_predicate,
     find_field,
     read_predicate,
+    rename_fields,
 )
 from planner_models.queries.problem.schema import (
+    FIELDS,
+    NO_ACTION,
     OPTIONAL_TABLES,
     OWN_TABLES,
     PACKETS,
@@ -45,6 +48,7 @@ from planner_models.queries.problem.schema import (
 MOST_PACKETS: Final = 2_000_000
 MOST_QUERIES: Final = 200
 MOST_PERIODS: Final = 8
+TOLERANCE: Final = 1e-9
 ROUND_TRIP_MS: Final = 2.5
 DROP: Final = "drop"
 NORMAL: Final = "normal"
@@ -199,7 +203,7 @@ class Monitoring:
         )
         entries: dict[Cube, ProgramEntry] = {}
         for _, text, action in rows:
-            for cube in self.layout.parse(str(text)):
+            for cube in self.layout.parse(rename_fields(str(text), self.layout)):
                 entries.setdefault(cube, ProgramEntry(*cube, str(action)))
         return list(entries.values())
 
@@ -252,7 +256,8 @@ class Monitoring:
     @cached_property
     def headers(self) -> tuple[list[int], Ints]:
         """The different headers, and that of each flow."""
-        numbers = [self.layout.parse_header(text) for text in self.flows["header"].astype(str)]
+        texts = self.flows["header"].astype(str)
+        numbers = [self.layout.parse_header(rename_fields(text, self.layout)) for text in texts]
         distinct = {header: row for row, header in enumerate(sorted(set(numbers)))}
         return list(distinct), np.array([distinct[number] for number in numbers], dtype=np.int64)
 
@@ -379,7 +384,20 @@ def _find_bad_sizes(problem: Monitoring) -> list[str]:
     if packets > MOST_PACKETS:
         where = file_name(problem.flows, "flows")
         faults.append(f"{where}: packets add up to {packets:,.0f}, must be at most {MOST_PACKETS:,}")
-    return faults
+    return faults or _find_short_duration(problem)
+
+
+def _find_short_duration(problem: Monitoring) -> list[str]:
+    """Return the fault of a measurement that ends before its last packet."""
+    flows, controller = problem.flows, problem.controller
+    if controller is None or "duration_s" not in controller:
+        return []
+    last_s = float((flows["start_s"] + flows["length_s"].where(flows["packets"] > 1, 0.0)).max())
+    duration_s = float(controller["duration_s"].iloc[0])
+    if not duration_s < last_s * (1 - TOLERANCE):
+        return []
+    where = row_name(controller, "controller", 0)
+    return [f"{where}: duration_s is {duration_s:g}, must be at least {last_s:g}: the last packet's time"]
 
 
 def _find_bad_queries(problem: Monitoring) -> list[str]:
@@ -419,7 +437,7 @@ def _find_bad_headers(problem: Monitoring) -> list[str]:
     faults: list[str] = []
     for row, text in enumerate(problem.flows["header"].astype(str)):
         try:
-            problem.layout.parse_header(text)
+            problem.layout.parse_header(rename_fields(text, problem.layout))
         except BadMatch as error:
             describe_first(faults, f"{row_name(problem.flows, 'flows', row)}: header '{text}': ", error)
     return shorten_faults(faults, file_name(problem.flows, "flows"), "with a bad header")
@@ -439,8 +457,11 @@ def _find_bad_rules(problem: Monitoring) -> list[str]:
         text = text if isinstance(text, str) else ""
         if table != 0 or "goto:" in str(action):
             faults.append(f"{where}: a program has one table here; merge its tables by system flowtables")
+        if action == NO_ACTION:
+            faults.append(f"{where}: action is '{action}', must be another, such as {DROP}: plans use it")
         try:
-            read.append((priority, problem.layout.parse(text), str(action), where))
+            cubes = problem.layout.parse(rename_fields(text, problem.layout))
+            read.append((priority, cubes, str(action), where))
         except BadMatch as error:
             describe_first(faults, f"{where}: match '{text}': ", error)
     return shorten_faults(

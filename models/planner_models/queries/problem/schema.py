@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from planner.contract.table import Table, choice, label, number
-from planner_models.flowtables.problem.schema import FIELDS, MODULES, POLICIES, RULES
+from planner_models.flowtables.problem.schema import FIELDS as FLOW_FIELDS
+from planner_models.flowtables.problem.schema import MODULES, POLICIES, RULES
 
 PACKETS: Final = "packets"
 BYTES: Final = "bytes"
@@ -14,8 +16,11 @@ SELECTED: Final = (PACKETS, BYTES, COUNTS)
 ANY: Final = "any"
 PREFIX: Final = "prefix"
 EXACT: Final = "exact"
+NO_ACTION: Final = "none"
+"""Action, in plans, of rules that leave it to the next table."""
 MATCHING: Final = (ANY, PREFIX, EXACT)
 MOST_RULES: Final = 1_000_000
+MOST_RATE: Final = 1e9
 MOST_TIME_S: Final = 1e7
 
 QUERIES: Final = Table(
@@ -70,12 +75,12 @@ SWITCHES: Final = Table(
             at_most=MOST_RULES, whole=True, optional=True, default=0.0,
         ),
         "packets_per_s": number(
-            "packets to the controller, a second in the mean", at_least=0, at_most=1e9, optional=True,
+            "packets to the controller, a second in the mean", at_least=0, at_most=MOST_RATE, optional=True,
             default=1_000.0,
         ),
         "polls_per_s": number(
-            "counters read, a second in the mean; one of each group and query", at_least=0, at_most=1e9,
-            optional=True, default=100.0,
+            "counters read, a second in the mean; one of each group and query", at_least=0,
+            at_most=MOST_RATE, optional=True, default=100.0,
         ),
         "matching": choice(
             "what rules match of a field: any bits; prefixes of fields that have them, others in full; or "
@@ -102,7 +107,11 @@ FLOWS: Final = Table(
             "size of each packet, bytes", at_least=1, at_most=1e6, whole=True, optional=True, default=1_000.0
         ),
         "start_s": number(
-            "time of the first packet, s", at_least=0, at_most=MOST_TIME_S, optional=True, default=0.0
+            "time of the first packet, s from the start of the measurement",
+            at_least=0,
+            at_most=MOST_TIME_S,
+            optional=True,
+            default=0.0,
         ),
         "length_s": number(
             "time from the first packet to the last one, s",
@@ -122,11 +131,15 @@ CONTROLLER: Final = Table(
             at_least=0, at_most=1e6, optional=True, default=2.5,
         ),
         "duration_s": number(
-            "time that rates of packets are the mean of, s; blank: until the last packet, at least 1 s",
+            "length of the measurement, s, that rates of packets are the mean of; blank: until the last "
+            "packet, at least 1 s",
             more_than=0, at_most=MOST_TIME_S, optional=True, may_be_blank=True,
         ),
     },
 )  # fmt: skip
+FIELDS: Final = replace(
+    FLOW_FIELDS, about="a header field that rules match; absent: in_port, eth_src and the five-tuple"
+)
 OWN_TABLES: Final = (QUERIES, SWITCHES, FLOWS, CONTROLLER, FIELDS, RULES)
 TABLES: Final = (*OWN_TABLES, MODULES, POLICIES)
 OPTIONAL_TABLES: Final = ("controller", "fields", "rules", "modules", "policies")

@@ -9,6 +9,7 @@ import pytest
 
 from planner_models.queries.plan.check import check, evaluate
 from planner_models.queries.plan.interpreter import count_amounts, select_packets
+from planner_models.queries.plan.methods import Listed, join_lists
 from planner_models.queries.plan.plan import make_plan
 from planner_models.queries.plan.usage import SwitchUse
 from planner_models.queries.problem.problem import Monitoring
@@ -88,3 +89,9 @@ def test_answers_are_those_of_a_direct_count() -> None:
             for packets in problem.packets
         )
         assert sum(amounts.values()) == total
+
+
+def test_tables_that_multiply_beyond_their_limit_are_not_made() -> None:
+    """Two lists of 4,096 values each have 16 million combinations."""
+    lists = [[Listed(value << shift, 4095 << shift, True) for value in range(4096)] for shift in (0, 32)]
+    assert join_lists(draw_problem(1), lists, limit=10_000) is None

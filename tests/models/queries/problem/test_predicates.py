@@ -94,3 +94,17 @@ def test_fields_have_prefixes_and_frenetic_names() -> None:
     assert LAYOUT.format_mask(mask) == "in_port ip_src/24"
     with pytest.raises(BadMatch, match="prefix length '33' of ip_src must be from 1 to 32"):
         read_fields("ip_src/33", LAYOUT)
+
+
+def test_hundreds_of_excluded_values_are_an_entry_each() -> None:
+    entries = compile_predicate(
+        read_predicate(" and ".join(f"tp_dst!={port}" for port in range(400)), LAYOUT)
+    )
+    assert [entry.holds for entry in entries] == [False] * 400 + [True]
+
+
+def test_words_may_be_in_capitals() -> None:
+    one, other = (
+        read_predicate(text, LAYOUT) for text in ("tcp AND NOT tp_dst=80 OR udp", "tcp & !tp_dst=80 | udp")
+    )
+    assert one == other

@@ -53,6 +53,8 @@ def _change(name: str, row: int, cells: dict[str, Any]) -> dict[str, pd.DataFram
         ),
         ("flows", 0, {"switch": "S1"}, "switch 'S1' is no switch of the table switches"),
         ("rules", 0, {"table": 1.0}, "a program has one table here"),
+        ("rules", 0, {"action": "none"}, "rules row 1: action is 'none', must be another, such as drop"),
+        ("controller", 0, {"duration_s": 60.0}, "duration_s is 60, must be at least 200: the last packet's"),
         ("rules", 1, {"match": ""}, "overlaps rules row 1, which has its priority and another action"),
         ("controller", 0, {"round_trip_ms": -2.0}, "round_trip_ms is -2"),
     ],
@@ -82,6 +84,17 @@ def test_modules_are_composed_to_the_program() -> None:
     assert [entry.action for entry in problem.program] == ["drop", "out:2", "out:1"]
     with pytest.raises(InputError, match="give rules or modules, not both"):
         Monitoring.from_tables({**frenetic().to_tables(), "modules": modules, "policies": policies})
+
+
+def test_headers_and_rules_may_have_names_of_openflow_1() -> None:
+    tables = frenetic(hosts=2, packets=1).to_tables()
+    renamed = dict(tables)
+    for name, column in (("flows", "header"), ("rules", "match")):
+        texts = tables[name][column].str.replace("ip_src=", "nw_src=").str.replace("in_port=", "inport=")
+        renamed[name] = tables[name].assign(**{column: texts})
+    problem, other = Monitoring.from_tables(tables), Monitoring.from_tables(renamed)
+    assert other.headers[0] == problem.headers[0]
+    assert other.program == problem.program
 
 
 def test_packets_of_a_flow_are_at_equal_intervals() -> None:
