@@ -69,6 +69,7 @@ def read_cluster(path: Path, topologies: Path | None = None) -> Cluster:
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     files += [topologies] if topologies is not None else []
     items = [item for file in files for item in read_items(file)]
+    _require_unique(path.name, items)
     for item in items:
         kind = item.get("kind")
         if kind == "Node":
@@ -82,6 +83,18 @@ def read_cluster(path: Path, topologies: Path | None = None) -> Cluster:
     if not cluster.nodes:
         raise InputError(f"{path.name}: has no nodes; write it with: kubectl get nodes,pods -A -o json")
     return cluster
+
+
+def _require_unique(name: str, items: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InputError for a node or pod that is there twice, as where files of a folder overlap."""
+    seen: set[tuple[str, str, str]] = set()
+    for item in items:
+        kind = str(item.get("kind"))
+        key = (kind, namespace_of(item) if kind == "Pod" else "", name_of(item))
+        if kind in ("Node", "Pod") and key in seen:
+            shown = "/".join(part for part in key[1:] if part)
+            raise InputError(f"{name}: {kind.lower()} '{shown}' is there twice; keep one")
+        seen.add(key)
 
 
 # --- requests -----------------------------------------------------------------------------
@@ -221,6 +234,14 @@ class _Reader:
         return ("cpu", "memory", *self.resources)
 
     def _note_pods(self) -> None:
+        """Note pods without requests, and those on nodes that are not in the list."""
+        nodes = {name_of(node) for node in self.cluster.nodes}
+        lost = [name_of(pod) for pod in self.pods if get(pod, "spec", "nodeName") not in (None, "", *nodes)]
+        if lost:
+            add_note(
+                f"warning: {counted(len(lost), 'pods', 'are')} on nodes that are not in the list, such as "
+                f"'{lost[0]}', and placed as if pending"
+            )
         empty = [name_of(pod) for pod, requests in zip(self.pods, self.requests, strict=True) if not requests]
         if empty:
             add_note(
@@ -287,7 +308,11 @@ class _Reader:
     def problem(self) -> Consolidation:
         """Return the problem of the cluster."""
         if not self.pods:
-            raise InputError(f"{self.cluster.name}: has no pods but those of DaemonSets")
+            left_out = any(not is_overhead(pod) for pod in self.cluster.pods)
+            raise InputError(
+                f"{self.cluster.name}: has no pods but those of DaemonSets"
+                + (" and pending ones that no node can hold" if left_out else "")
+            )
         tables = {**self._tables_of_hosts(), **self._tables_of_pods()}
         return Consolidation.from_tables(
             {name: pd.DataFrame(columns) for name, columns in tables.items() if columns is not None}

@@ -45,7 +45,8 @@ def matches(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
 
 def _matches(labels: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
     key, operator = str(rule.get("key")), rule.get("operator")
-    values = [str(value) for value in rule.get("values") or ()]
+    listed = rule.get("values")
+    values = [str(value) for value in listed] if isinstance(listed, list) else []
     value = labels.get(key)
     if operator == "Exists":
         return key in labels
@@ -92,7 +93,7 @@ def _tolerates(pod: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
         key, exists = toleration.get("key"), toleration.get("operator") == "Exists"
         if not is_effect or (key not in (None, "") and key != taint.get("key")):
             continue
-        if (key in (None, "") and exists) or exists or toleration.get("value", "") == taint.get("value", ""):
+        if exists or (toleration.get("value") or "") == (taint.get("value") or ""):
             return True
     return False
 
@@ -154,7 +155,7 @@ def allowed_disruptions(budget: Mapping[str, Any], pods: Sequence[Mapping[str, A
     """Return the pods that a disruption budget allows to be evicted at once.
 
     Its status says so; without one they follow from `minAvailable` or `maxUnavailable`, where all pods that
-    run are healthy. Shares are rounded up, as Kubernetes does.
+    run and are not said to be unready are healthy. Shares are rounded up, as Kubernetes does.
 
     raises  InputError for numbers that are none
     """
@@ -162,7 +163,7 @@ def allowed_disruptions(budget: Mapping[str, Any], pods: Sequence[Mapping[str, A
     if isinstance(stated, int) and not isinstance(stated, bool):
         return float(max(stated, 0))
     matched = [pod for pod in pods if _protects(budget, pod)]
-    healthy = sum(get(pod, "status", "phase") in (None, "Running") for pod in matched)
+    healthy = sum(_is_healthy(pod) for pod in matched)
     unavailable, available = get(budget, "spec", "maxUnavailable"), get(budget, "spec", "minAvailable")
     if unavailable is not None:
         least = len(matched) - _count_of(unavailable, len(matched), where)
@@ -171,6 +172,15 @@ def allowed_disruptions(budget: Mapping[str, Any], pods: Sequence[Mapping[str, A
     else:
         return 1.0
     return max(float(healthy - least), 0.0)
+
+
+def _is_healthy(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod runs and its conditions do not say that it is unready."""
+    is_unready = any(
+        condition.get("type") == "Ready" and condition.get("status") != "True"
+        for condition in objects(pod, "status", "conditions")
+    )
+    return get(pod, "status", "phase") in (None, "Running") and not is_unready
 
 
 def _count_of(value: object, total: int, where: str) -> int:
@@ -273,7 +283,7 @@ class PodRules:
             if term.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule" or not domain:
                 continue
             if shape in members:
-                limit = self._most_of_spread(domain, float(term.get("maxSkew") or 1), term, pod)
+                limit = self._most_of_spread(domain, _skew_of(term, name), term, pod)
                 self._add(("spread", f"{name} {domain}", domain, limit, ""), members)
             elif members:
                 add_note(f"warning: '{name}' is spread by pods of others, which is not modelled")
@@ -333,6 +343,14 @@ def _anti_affinities(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
         else:
             key = term.get("topologyKey")
             add_note(f"warning: '{owner_of(pod)}' is spread over '{key}', which is not modelled")
+
+
+def _skew_of(term: Mapping[str, Any], name: str) -> float:
+    """Return the largest difference between domains that a spread allows; raises InputError for others."""
+    skew = 1 if term.get("maxSkew") is None else term["maxSkew"]
+    if not isinstance(skew, int) or isinstance(skew, bool) or skew < 1:
+        raise InputError(f"pods of '{name}': maxSkew is {str(skew)[:40]!r}, must be a whole number from 1")
+    return float(skew)
 
 
 def _domain_of(term: Mapping[str, Any]) -> str:

@@ -254,9 +254,14 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 def _replace_requests(cluster: Cluster, resource: str, path: Path) -> None:
     """Replace the requests of pods for a resource by their measured use; those without one keep theirs."""
     used: dict[tuple[str, str], float] = {}
-    for sample in read_samples(path):
-        if math.isfinite(sample.value) and "container" not in sample.labels:
+    samples = [item for item in read_samples(path) if "pod" in item.labels and math.isfinite(item.value)]
+    for sample in samples:
+        if "container" not in sample.labels:
             used[_key(sample)] = used.get(_key(sample), 0.0) + max(sample.value, 0.0)
+    if samples and not used:
+        raise InputError(f"{path.name}: has values of containers; add them up: sum by (namespace, pod) (...)")
+    if not used:
+        raise InputError(f"{path.name}: has no value with the labels namespace and pod")
     without = 0
     for pod in cluster.pods:
         key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
@@ -266,7 +271,8 @@ def _replace_requests(cluster: Cluster, resource: str, path: Path) -> None:
         for container in pod["spec"]["containers"]:
             container["resources"]["requests"].pop(resource, None)
         pod["spec"]["containers"].append({"name": "used", "resources": {"requests": {resource: used[key]}}})
-    if not used:
-        raise InputError(f"{path.name}: has no value with the labels namespace and pod")
+    if without == len(cluster.pods):
+        other = "/".join(min(used))
+        raise InputError(f"{path.name}: has no value of a pod of {cluster.name}, only of others as '{other}'")
     if without:
         add_note(f"warning: {counted(without, 'pods')} without a measured {resource} keep their requests")

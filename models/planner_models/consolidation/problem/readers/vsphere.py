@@ -96,6 +96,8 @@ HOSTS: Final = Table(
     },
     key=("host",),
 )
+MEMORY: Final = ("Memory", "MemoryMB", "MemoryTotalMB")
+"""Names of columns of memory in MiB, of which a table has one."""
 TRUE: Final = ("true", "1", "yes", "maintenance")
 OFF: Final = ("poweredoff", "suspended", "off")
 
@@ -178,10 +180,13 @@ def _shapes(machines: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _name_memory(file: TableFile) -> TableFile:
-    """Return the file with its column of memory named where it states no unit, which RVTools gives in MiB."""
+    """Return the file with its column of memory named where it states no unit, or two units.
+
+    RVTools gives MiB without a unit, and PowerCLI the same memory in MB and in GB.
+    """
     headers = [name for header in list_headers(file) for name in header]
-    names = [name for name in headers if plain(name) == "memory"]
-    if not names:
+    names = [name for text in MEMORY for name in headers if plain(name) == plain(text)]
+    if not names or "memory_mb" in file.layout.columns:
         return file
     return replace(file, layout=replace(file.layout, columns={**file.layout.columns, "memory_mb": names[0]}))
 
@@ -206,7 +211,7 @@ def _read_hosts(frame: pd.DataFrame, overcommit: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "host": frame["host"].astype(str),
-            "cluster": frame["cluster"].fillna("").astype(str) if "cluster" in frame else "",
+            "cluster": _name_groups(frame["cluster"]) if "cluster" in frame else "",
             "host_type": [
                 f"{name}, {text}" if name else text for name, text in zip(model, size, strict=True)
             ],
@@ -216,6 +221,11 @@ def _read_hosts(frame: pd.DataFrame, overcommit: float) -> pd.DataFrame:
             "drain": drained,
         }
     )
+
+
+def _name_groups(cluster: pd.Series) -> pd.Series:
+    """Return the names of clusters with a comma for each ;, which separates groups in our tables."""
+    return cluster.fillna("").astype(str).str.replace(";", ",")
 
 
 def _read_machines(frame: pd.DataFrame, stopped: bool) -> pd.DataFrame:

@@ -459,3 +459,60 @@ def test_pending_pods_that_no_node_can_hold_are_left_out_and_named(
         problem = read(tmp_path, node("n1"), pod("web-1", {"cpu": "1"}), pending)
     assert len(problem.machines) == 1
     assert any(note.startswith("warning: 1 pending pod is left out, such as 'batch-1'") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("items", "line"),
+    [
+        ([node("n1"), pod("web-1"), pod("web-1")], "pod 'shop/web-1' is there twice; keep one"),
+        ([node("n1"), node("n1"), pod("web-1")], "node 'n1' is there twice; keep one"),
+        (
+            [node("n1"), pod("web-1", {"cpu": "100"}, on="")],
+            "no pods but those of DaemonSets and pending ones that no node can hold",
+        ),
+    ],
+)
+def test_lists_that_cannot_be_counted_are_refused(
+    tmp_path: Path, items: list[dict[str, object]], line: str
+) -> None:
+    with pytest.raises(InputError, match=line):
+        read(tmp_path, *items)
+
+
+@pytest.mark.parametrize("skew", ["x", 0, 1.5, {"a": 1}])
+def test_a_wrong_skew_is_named(tmp_path: Path, skew: object) -> None:
+    spread = {
+        "maxSkew": skew,
+        "topologyKey": HOSTNAME,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    with pytest.raises(InputError, match=r"pods of 'shop/web': maxSkew is .*, must be a whole number from 1"):
+        read(tmp_path, node("n1"), pod("web-1", topologySpreadConstraints=[spread]))
+
+
+def test_pods_on_nodes_that_are_not_in_the_list_are_noted(tmp_path: Path) -> None:
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        problem = read(tmp_path, node("n1"), pod("web-1"), pod("web-2", on="n2"))
+    assert problem.count.tolist() == [2]
+    assert any("1 pod is on nodes that are not in the list, such as 'web-2'" in note for note in notes), notes
+
+
+def test_pods_that_are_not_ready_are_not_healthy(tmp_path: Path) -> None:
+    """One of two may be unavailable, and one already is: none may be evicted."""
+    unready = pod("web-2")
+    unready["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    problem = read(tmp_path, node("n1"), pod("web-1"), unready, budget)
+    assert problem.at_once.tolist() == [0.0]
+
+
+def test_null_values_of_taints_and_tolerations_are_empty(tmp_path: Path) -> None:
+    item = pod("web-1", on="", tolerations=[{"key": "k", "value": None, "effect": "NoSchedule"}])
+    problem = read(tmp_path, node("n1", taints=[{"key": "k", "effect": "NoSchedule"}]), item)
+    assert problem.count.tolist() == [1]

@@ -95,3 +95,23 @@ def test_other_files_are_refused(tmp_path: Path, text: str, line: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=line):
         prometheus(metrics=path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "line"),
+    [
+        (
+            {"namespace": "shop", "pod": "web-n1", "container": "main"},
+            "has values of containers; add them up",
+        ),
+        (
+            {"namespace": "shop", "pod": "other"},
+            "has no value of a pod of metrics.json, only of others as 'shop/",
+        ),
+        ({}, "has no value with the labels namespace and pod"),
+    ],
+)
+def test_use_of_no_pod_of_the_cluster_is_refused(tmp_path: Path, labels: dict[str, str], line: str) -> None:
+    used = write(tmp_path / "used.json", [("", labels, 0.25)])
+    with pytest.raises(InputError, match=line):
+        prometheus(metrics=write(tmp_path / "metrics.json", cluster()), cpu_used=used)

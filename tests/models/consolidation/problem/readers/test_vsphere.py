@@ -64,3 +64,26 @@ def test_machines_on_unknown_hosts_are_named(tmp_path: Path) -> None:
         InputError, match="host 'esx22' of a virtual machine is no host of the list; did you mean"
     ):
         vsphere(export=export)
+
+
+def test_powercli_gives_the_same_memory_in_two_units(tmp_path: Path) -> None:
+    """`Get-VM | Export-Csv` writes a line with the type, and MemoryMB beside MemoryGB."""
+    machines = (
+        "#TYPE VMware.VimAutomation.ViCore.Impl.V1.VM\n"
+        '"PowerState","NumCpu","MemoryMB","MemoryGB","VMHost","Name"'
+        '\n"PoweredOn","4","8192","8","esx1","web1"\n'
+    )
+    hosts = (
+        '"Name","Parent","ConnectionState","NumCpu","MemoryTotalMB","MemoryTotalGB","HyperthreadingActive"\n'
+        '"esx1","prod","Connected","16","131072","128","True"\n'
+    )
+    problem = vsphere(export=write(tmp_path, **{"Get-VM": machines, "Get-VMHost": hosts}))
+    assert problem.memory_gb.tolist() == [pytest.approx(8 * 2**30 / 1e9)]
+    assert problem.nodes["memory_gb"].tolist() == [pytest.approx(128 * 2**30 / 1e9)]
+    assert problem.nodes["threads"].tolist() == [32.0]
+
+
+def test_clusters_may_have_the_separator_of_groups_in_their_name(tmp_path: Path) -> None:
+    hosts = V_HOST.replace(",prod,", ",prod; web,")
+    problem = vsphere(export=write(tmp_path, vInfo=V_INFO, vHost=hosts))
+    assert problem.machines["group"].tolist() == ["prod, web", "prod, web", "test"]
