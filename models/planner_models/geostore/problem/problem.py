@@ -44,6 +44,8 @@ from planner_models.networks.nodes import find_names
 
 BYTES_PER_GB = 1e9
 WEAK = ("eventual", "causal")
+MAX_SHOWN = 4
+"""Groups of a cycle that a warning names."""
 log = logging.getLogger(__name__)
 
 
@@ -507,6 +509,8 @@ class Geostore:
 
     def _say_failures(self, row: int) -> str:
         count = int(self._regions_left()[row])
+        if not count:
+            return "is forbidden in every region"
         return f"must survive {self.failures[row]} failures, but only {count} regions may hold it"
 
     def _say_pinned(self, row: int) -> str:
@@ -551,8 +555,23 @@ class Geostore:
             "with an eventual group",
         )
 
+    def _cycles(self) -> list[Ints]:
+        """Return the causal groups that depend on each other in cycles, those of each cycle together."""
+        count = len(self.groups)
+        group, on = self.causal_edges
+        graph = sp.csr_array((np.ones(len(group)), (group, on)), shape=(count, count))
+        number, label = connected_components(graph, directed=True, connection="strong")
+        return [
+            np.flatnonzero(label == row)
+            for row in np.flatnonzero(np.bincount(label, minlength=number) > 1).tolist()
+        ]
+
     def warn(self) -> None:
-        """Log unusual round-trip times: faster than light, and asymmetric ones."""
+        """Log cycles of dependencies, and round-trip times that are faster than light or asymmetric."""
+        for cycle in self._cycles()[:3]:
+            shown = ", ".join(str(self.group_index[row]) for row in cycle[:MAX_SHOWN])
+            more = f" and {len(cycle) - MAX_SHOWN} others" if len(cycle) > MAX_SHOWN else ""
+            log.warning("depends: groups %s%s depend on each other in a cycle: one component", shown, more)
         names = self.region_index
         if "latitude" in self.regions and "longitude" in self.regions:
             position = self.regions[["latitude", "longitude"]].to_numpy(float)

@@ -83,7 +83,7 @@ BAD: dict[str, tuple[str, Any, str]] = {
     "an unknown class": (
         "groups",
         {"class": "casual"},
-        "must be one of eventual, causal, quorum, leader, any",
+        "must be one of eventual, causal, quorum, leader, any; did you mean 'causal'?",
     ),
     "a pinned replica that is forbidden": (
         "pinned",
@@ -124,6 +124,24 @@ def test_a_cycle_of_dependencies_is_one_component() -> None:
     problem = store(groups=3)
     cyclic = replace(problem, depends=pd.DataFrame({"group": ["g1", "g2"], "on": ["g2", "g1"]}))
     assert sorted(len(members) for members in cyclic.components) == [1, 2]
+
+
+def test_a_group_that_is_forbidden_everywhere_is_named() -> None:
+    problem = generators.small()
+    forbidden = pd.DataFrame({"group": "likes", "region": problem.region_index})
+    with pytest.raises(InputError, match="group 'likes' is forbidden in every region"):
+        replace(problem, forbidden=forbidden)
+
+
+def test_a_cycle_of_dependencies_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    depends = pd.DataFrame({"group": ["posts", "users"], "on": ["users", "posts"]})
+    with caplog.at_level(logging.WARNING):
+        Geostore.from_tables({**TABLES, "depends": depends})
+    assert "groups users, posts depend on each other in a cycle" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        Geostore.from_tables({**TABLES, "depends": depends[:1]})
+    assert "cycle" not in caplog.text
 
 
 def test_times_below_light_and_asymmetry_are_said(caplog: pytest.LogCaptureFixture) -> None:
