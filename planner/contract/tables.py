@@ -559,7 +559,10 @@ def _add_broken_rules(
             continue
         positions, rows = _locate_first(pd.Series(fails, index=values.index))
         cells = [values.iloc[position] for position in positions]
-        texts = [f"{name} is {_value(cell)}, {rule}{_unlimited(cell, column)}" for cell in cells]
+        texts = [
+            f"{name} is {_value(cell)}, {rule}{_unlimited(cell, column) or _nearest_word(cell, column)}"
+            for cell in cells
+        ]
         broken.add(f"{name} {rule}", rows, int(fails.sum()), texts)
 
 
@@ -570,6 +573,14 @@ def _unlimited(value: object, column: Column) -> str:
         return ""
     largest = column.at_most
     return f"; for no limit write {'a large one, such as 1e9' if largest is None else f'{largest:g}'}"
+
+
+def _nearest_word(value: object, column: Column) -> str:
+    """Return the word of a choice that a value may be a misspelling of; "" for none."""
+    if not isinstance(value, str) or not column.spellings:
+        return ""
+    hint = did_you_mean(value, set(column.spellings.values()))
+    return "" if hint.startswith("; valid") else hint
 
 
 def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
