@@ -212,3 +212,11 @@ def test_members_without_a_vote_are_named(
     with observe_notes(notes.append):
         read(write(tmp_path, name, content))
     assert notes == [f"assumed: {name}: members without a vote are left out: '{member}'"]
+
+
+def test_many_incidents_of_unknown_sites_are_counted(tmp_path: Path) -> None:
+    path = write(tmp_path, "i.csv", "site,start_s,end_s\n" + "".join(f"x{row},1,2\n" for row in range(50)))
+    with pytest.raises(InputError) as result:
+        read_incidents(path, {"z1": "zone"}, 6.0)
+    assert len(result.value.faults) < 20
+    assert result.value.faults[-1].endswith("more rows with such a fault")

@@ -13,6 +13,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.periods import UnclearTimes, read_times
 from planner.contract.table import Table, label
+from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
 
@@ -85,7 +86,7 @@ def read_incidents(path: Path, kinds: dict[str, str], months: float) -> dict[str
             end, start = frame["end"].iloc[row], frame["start"].iloc[row]
             faults.append(f"{where}: end is {end}, must be at least the start, {start}")
     if faults:
-        raise InputError(*faults)
+        raise InputError(*shorten_faults(faults, path.name, "with such a fault"))
     return rates_by_kind(seconds, kinds, months)
 
 
