@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization, Trial
-from planner.formatting import amount_or_number, counted, counted_of, number
+from planner.formatting import agree, amount_or_number, counted, counted_of, number
 from planner.options import Options
 from planner_models.livevideo.plan.check import Delivery, compute_delivery
 from planner_models.livevideo.plan.metrics import METRICS, OBJECTIVE, measure
@@ -21,6 +21,7 @@ from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.plan.presentation import find_dual_prices
 from planner_models.livevideo.problem.adjustments import remove_failed
 from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.schema import MOST_MBPS
 
 SHOWN_ROWS: Final = 10
 FULL: Final = 0.98  # utilization from which a link counts as full
@@ -160,10 +161,11 @@ def report_bills(problem: LiveVideo, delivery: Delivery) -> tuple[Section, str]:
     )
     free, unbilled = load <= tariffs.low, load > tariffs.high
     full = load >= FULL * tariffs.cap_mbps
+    same, outside, capped = int(free.sum()), int((unbilled & ~free).sum()), int(full.sum())
     sentence = (
-        f"{counted_of(int(free.sum()), len(load), 'bills')} stay as they are, "
-        f"{int((unbilled & ~free).sum())} leave these windows unbilled, {int(full.sum())} have a full cap; "
-        f"{number(float(added.sum()))} are added."
+        f"{counted_of(same, len(load), 'bills')} {'stays as it is' if same == 1 else 'stay as they are'}, "
+        f"{outside:,} {agree(outside, 'leave')} these windows unbilled, "
+        f"{capped:,} {agree(capped, 'have')} a full cap; {number(float(added.sum()))} added to bills."
     )
     section = Section(
         title="Bills",
@@ -176,11 +178,14 @@ def report_bills(problem: LiveVideo, delivery: Delivery) -> tuple[Section, str]:
 
 
 def _list_raised_caps(problem: LiveVideo, load: Floats, upgrade: float) -> Iterator[Change[LiveVideo]]:
-    """Yield higher caps of the bills whose cap is full."""
+    """Yield higher caps, up to the largest one, of the bills whose cap is full."""
     tariffs = problem.tariffs
     full = np.flatnonzero(tariffs.load(load) >= FULL * tariffs.cap_mbps)
     for bill in full.tolist():
-        added = upgrade * float(tariffs.cap_mbps[bill])
+        cap_mbps = float(tariffs.cap_mbps[bill])
+        added = min(upgrade * cap_mbps, MOST_MBPS - cap_mbps)
+        if added <= 0:  # of nothing, or beyond the largest cap
+            continue
         caps = problem.bills["cap_mbps"].to_numpy(float).copy()
         caps[bill] += added
         yield Change(

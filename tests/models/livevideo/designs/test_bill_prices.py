@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+import planner
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
@@ -295,3 +296,10 @@ def test_bad_bills_are_one_line(table: str, change: dict[str, Any] | None, messa
 def test_most_moved_is_refused_beside_bills() -> None:
     with pytest.raises(InputError, match="most_moved"):
         SYSTEM.design("vdn").run(two_ways(), parameters={"most_moved": 1})
+
+
+@pytest.mark.parametrize(("cap_mbps", "raised"), [(0.0, False), (1.0, True)])
+def test_explain_raises_caps_that_grow(cap_mbps: float, raised: bool) -> None:
+    text = str(planner.explain(two_ways(cap_mbps=cap_mbps), design="optimum"))
+    assert ("higher cap" in text) == raised
+    assert "1 of 1 bill stays as it is, 0 leave these windows unbilled, 1 has a full cap" in text
