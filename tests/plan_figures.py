@@ -314,8 +314,26 @@ def livevideo(problem: Tables, plan: Tables) -> Figures:
     return {
         "clients": clients.sum(),
         "clients_at_bitrate": 100 * served / clients.sum(),
-        "cost": sum(price[link] * mbps for link, mbps in load.items()),
+        "cost": sum(price[link] * mbps for link, mbps in load.items()) + _added_to_bills(problem, load),
     }
+
+
+def _added_to_bills(problem: Tables, load: Mapping[tuple[str, str], float]) -> float:
+    """Return what the load of links adds to bills by percentile: with its windows, less without any load."""
+    total = 0.0
+    for bill in problem["bills"].itertuples() if "bills" in problem else ():
+        links = problem["links"][problem["links"]["bill"] == bill.bill]
+        mbps = sum(load.get((row.tail, row.head), 0.0) for row in links.itertuples())
+        samples = problem["samples"]["load_mbps"][problem["samples"]["bill"] == bill.bill].tolist()
+        windows = int(getattr(bill, "windows", 1))
+        committed = getattr(bill, "commitment_mbps", 0.0)
+        levels = []
+        for rate in (mbps, 0.0):
+            ordered = sorted(samples + [rate] * windows)
+            rank = math.ceil(len(ordered) * getattr(bill, "percentile", 95.0) / 100 - 1e-9)
+            levels.append(max(ordered[max(rank, 1) - 1], 0.0 if math.isnan(committed) else committed))
+        total += bill.price_per_mbps * (levels[0] - levels[1])
+    return total
 
 
 def _intact(rows: pd.DataFrame, sources: set[Any], full: set[tuple[str, str]]) -> dict[Any, bool]:

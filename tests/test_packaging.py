@@ -148,6 +148,23 @@ print([m for m in {late} if m in sys.modules])
     assert run(code) == "[]"
 
 
+def test_systems_reserve_little_memory() -> None:
+    """So that the dashboard's workers, which load all of them, have their memory for questions.
+
+    A table of texts that a module makes when it is loaded reserves a gigabyte.
+    """
+    code = """
+from planner.scenarios.catalogue import find_system, system_names
+for name in system_names():
+    find_system(name)
+with open("/proc/self/status") as status:
+    print([int(line.split()[1]) for line in status if line.startswith("VmData:")][0])
+"""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the system does not tell the memory of a process")
+    assert int(run(code)) < 700_000, "kB"
+
+
 @pytest.mark.exhaustive
 def test_every_module_imports_alone() -> None:
     """Without circles of imports, which tests/benchmarks/test_imports.py shows, any module may be first."""

@@ -25,10 +25,8 @@ ADDRESS_BITS: Final = (1, 3, 8)
 """Bits of addresses for which all groups are installed ahead."""
 SETTING: Final = "a setting of an example"
 WILD: Final = "ip_dst=90.*.70.60"
-REPEATER: Final = pd.DataFrame(
-    [(1.0, "in_port=1", "out:2", 0.0), (1.0, "in_port=2", "out:1", 0.0)],
-    columns=["priority", "match", "action", "table"],
-)
+REPEATER: Final = ((1.0, "in_port=1", "out:2", 0.0), (1.0, "in_port=2", "out:1", 0.0))
+"""Rules of a repeater: priority, match, action, table."""
 
 
 def find_queries(study: Study) -> TargetValues:  # noqa: ARG001 - the signature of `find`
@@ -144,7 +142,8 @@ def find_runtime(study: Study) -> TargetValues:  # noqa: ARG001 - the signature 
         "query": "q", "select": "bytes", "where": "inport=2 & srcport=80", "every_s": 30.0
     }  # fmt: skip
     header = "in_port=2 tcp_src=80"
-    plan, evaluation = _answer(_make_problem(monitor, [header], rules=REPEATER), "proactive")
+    rules = pd.DataFrame(REPEATER, columns=["priority", "match", "action", "table"])
+    plan, evaluation = _answer(_make_problem(monitor, [header], rules=rules), "proactive")
     wild: dict[str, object] = {"query": "q", "select": "bytes", "where": WILD, "every_s": 30.0}
     ahead, _ = _answer(_make_problem(wild, ["ip_dst=90.80.70.60"], matching=ANY), "proactive")
     return TargetValues(

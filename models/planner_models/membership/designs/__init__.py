@@ -103,7 +103,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="kubernetes_nodes",
-        title="Kubernetes nodes",
+        title="Kubernetes eviction",
         decide=detectors.plan_kubernetes_nodes,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         source="Kubernetes: grace of 50 s, eviction after 300 s",
@@ -166,7 +166,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="clusters",
-        title="Growing clusters",
+        title="Cluster growth",
         decide=joining.plan_clusters,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         source="Haeupler and Malkhi 2015, Algorithms 1 to 5",
