@@ -54,6 +54,7 @@ LONG = (
     "consolidation",
     "contracts",
     "fairshare",
+    "fibre_cut",  # of plans that are equally good, one machine takes another than the next
     "flowtables",
     "geostore",
     "membership",
