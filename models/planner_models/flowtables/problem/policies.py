@@ -17,12 +17,13 @@ second (Foster et al. 2013, III).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from planner.contract.table import Table
 from planner.contract.tables import file_name, row_name, validate
 from planner.errors import InputError, did_you_mean
 from planner_models.flowtables.problem.actions import DROP, read_steps
@@ -50,6 +51,28 @@ class Entry(NamedTuple):
 
 Entries = list[Entry]
 REST: Final = Entry(0, 0, ())
+
+
+def replace_modules(
+    frames: dict[str, pd.DataFrame], fields_table: Table, find_layout: Callable[[pd.DataFrame | None], Layout]
+) -> None:
+    """Replace the tables `modules` and `policies`, where they are given, by the rules that they compose.
+
+    fields_table  declares the table `fields`
+    find_layout   returns the layout of headers for that table, or for None
+    raises        InputError for policies without modules, for modules beside rules, and as `compile_rules`
+    """
+    modules, policies = frames.pop("modules", None), frames.pop("policies", None)
+    if modules is None:
+        if policies is not None:
+            raise InputError("modules: is missing; policies compose modules")
+        return
+    if "rules" in frames:
+        raise InputError("rules: give rules or modules, not both")
+    fields = frames.get("fields")
+    if fields is not None:
+        fields = validate(fields_table, fields, where=file_name(fields, "fields"))
+    frames["rules"] = compile_rules(modules, policies, find_layout(fields))
 
 
 def compile_rules(modules: pd.DataFrame, policies: pd.DataFrame | None, layout: Layout) -> pd.DataFrame:

@@ -21,14 +21,13 @@ from planner.contract.tables import (
     file_name,
     row_name,
     shorten_faults,
-    validate,
     validate_fields,
 )
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.flowtables.problem.actions import Goto, list_unknown, read_steps
 from planner_models.flowtables.problem.fields import Words, make_layout
-from planner_models.flowtables.problem.policies import compile_rules as compile_policies
+from planner_models.flowtables.problem.policies import replace_modules
 from planner_models.flowtables.problem.schema import (
     ADD,
     FIELDS,
@@ -78,18 +77,9 @@ class FlowTables(SwitchTables):
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> FlowTables:
         """Return the problem in its tables; rules of modules are compiled."""
         frames = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
-        modules, policies = frames.pop("modules", None), frames.pop("policies", None)
-        if modules is None and policies is not None:
-            raise InputError("modules: is missing; policies compose modules")
-        if modules is None and "rules" not in frames:
+        replace_modules(frames, FIELDS, make_layout)
+        if "rules" not in frames:
             raise InputError("rules: is missing; give rules or modules")
-        if modules is not None and "rules" in frames:
-            raise InputError("rules: give rules or modules, not both")
-        if modules is not None:
-            fields = frames.get("fields")
-            if fields is not None:
-                fields = validate(FIELDS, fields, where=file_name(fields, "fields"))
-            frames["rules"] = compile_policies(modules, policies, make_layout(fields))
         return cls(**frames)
 
     def to_tables(self) -> dict[str, pd.DataFrame]:

@@ -18,13 +18,12 @@ from planner.contract.tables import (
     report_unknown_names,
     row_name,
     shorten_faults,
-    validate,
     validate_fields,
 )
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.flowtables.problem.fields import FIVE_TUPLE, Layout, make_layout
-from planner_models.flowtables.problem.policies import compile_rules
+from planner_models.flowtables.problem.policies import replace_modules
 from planner_models.flowtables.problem.schema import MOST_BITS, MOST_FIELDS
 from planner_models.flowtables.problem.values import PACKET, BadMatch, Cube, describe_first
 from planner_models.queries.problem.predicates import (
@@ -144,16 +143,7 @@ class Monitoring:
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Monitoring:
         """Return the problem in its tables; a program in modules is compiled."""
         frames = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
-        modules, policies = frames.pop("modules", None), frames.pop("policies", None)
-        if modules is None and policies is not None:
-            raise InputError("modules: is missing; policies compose modules")
-        if modules is not None and "rules" in frames:
-            raise InputError("rules: give rules or modules, not both")
-        if modules is not None:
-            fields = frames.get("fields")
-            if fields is not None:
-                fields = validate(FIELDS, fields, where=file_name(fields, "fields"))
-            frames["rules"] = compile_rules(modules, policies, find_layout(fields))
+        replace_modules(frames, FIELDS, find_layout)
         return cls(**frames)
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
