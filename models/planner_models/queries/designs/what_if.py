@@ -105,18 +105,7 @@ def _tabulate_queries(problem: Monitoring, evaluation: Evaluation) -> pd.DataFra
 
 def _tabulate_switches(problem: Monitoring, evaluation: Evaluation) -> pd.DataFrame:
     """Return the share of each limit that each switch uses, percent."""
-    used = (
-        [switch.rules for switch in evaluation.observed],
-        [switch.exact_rules for switch in evaluation.observed],
-        evaluation.count_packets(),
-        evaluation.polls,
-    )
-    columns = {}
-    for (limit, words), amount in zip(LIMITS.items(), used, strict=True):
-        allowed = problem.limit(limit)
-        columns[words] = np.divide(
-            100 * np.asarray(amount, float), allowed, out=np.zeros(len(allowed)), where=allowed > 0
-        )
+    columns = {LIMITS[limit]: share for limit, share in evaluation.use_of_limits().items()}
     return pd.DataFrame({"switch": problem.switch_names, **columns})
 
 

@@ -52,6 +52,22 @@ class Evaluation:
             amounts.update(switch.amounts[row])
         return amounts == count_amounts(self.problem, query, period_s)
 
+    def use_of_limits(self) -> dict[str, Floats]:
+        """Return the use of each limit of switches by its column, (S,) percent; 0 where none is allowed."""
+        used = {
+            "rules": [switch.rules for switch in self.observed],
+            "exact_rules": [switch.exact_rules for switch in self.observed],
+            "packets_per_s": self.count_packets(),
+            "polls_per_s": self.polls,
+        }
+        shares = {}
+        for limit, amount in used.items():
+            allowed = self.problem.limit(limit)
+            shares[limit] = np.divide(
+                100 * np.asarray(amount, float), allowed, out=np.zeros(len(allowed)), where=allowed > 0
+            )
+        return shares
+
     def count_packets(self) -> Floats:
         """Return the packets to the controller of each switch, a second in the mean, shape (S,)."""
         to_controller = np.array([switch.to_controller for switch in self.observed], dtype=float)

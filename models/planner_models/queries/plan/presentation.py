@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from planner.contract.drawing import Curve, Drawing
@@ -20,21 +19,8 @@ def draw(problem: Monitoring, plan: Answers) -> Sequence[Drawing]:
 
 def _draw_use(problem: Monitoring, plan: Answers) -> Curve:
     """Return the use of each switch, in percent of its limits."""
-    evaluation = evaluate(problem, plan)
-    used = {
-        "rules": [switch.rules for switch in evaluation.observed],
-        "exact_rules": [switch.exact_rules for switch in evaluation.observed],
-        "packets_per_s": evaluation.count_packets(),
-        "polls_per_s": evaluation.polls,
-    }
     labels = ("rules", "rules of whole headers", "packets to the controller", "polls")
-    columns = {}
-    for text, (limit, amount) in zip(labels, used.items(), strict=True):
-        allowed = problem.limit(limit)
-        share = np.divide(
-            100 * np.asarray(amount, float), allowed, out=np.zeros(len(allowed)), where=allowed > 0
-        )
-        columns[text] = share
+    columns = dict(zip(labels, evaluate(problem, plan).use_of_limits().values(), strict=True))
     frame = pd.DataFrame({"switch": problem.switch_names, **columns})
     return Curve(
         title="Use of the limits of switches", frame=frame, units=dict.fromkeys(columns, "%"), bars=True
