@@ -399,6 +399,7 @@ def reproduction_page() -> str:
         "- *calibrated*: an open parameter was fitted to the published value;",
         "- *order only*: only the order of several values agrees;",
         "- *not reproduced*: our value differs;",
+        "- *not covered*: no model here computes the value; its note says why;",
         "- *not available*: the source does not give the value or its input any more;",
         "- *no number to compare*: a setting of the paper, or a claim without a figure;",
         "- *shortened*: the run was quick (`--quick`), which is too short for the value.",

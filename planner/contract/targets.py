@@ -76,6 +76,7 @@ class Target:
     calibrated  rows that an open parameter was fitted to
     lost        parts of the figure that the source no longer contains: shown as not available
     numberless  rows with no number to compare: settings of the paper, and claims without a figure
+    not_covered  rows that no model here computes: the finder gives them no value, and a note with the reason
     """
 
     name: str
@@ -90,6 +91,7 @@ class Target:
     calibrated: frozenset[str] = frozenset()
     lost: tuple[str, ...] = ()
     numberless: frozenset[str] = frozenset()
+    not_covered: frozenset[str] = frozenset()
 
 
 def read_targets(system: str, finders: Mapping[str, Callable[[Study], TargetValues]]) -> tuple[Target, ...]:
@@ -121,6 +123,7 @@ def read_targets(system: str, finders: Mapping[str, Callable[[Study], TargetValu
             calibrated=frozenset(target.get("calibrated", ())),
             lost=tuple(target.get("lost", ())),
             numberless=frozenset(target.get("numberless", ())),
+            not_covered=frozenset(target.get("not_covered", ())),
         )
         for name, target in declared.items()
     )

@@ -28,6 +28,7 @@ VERDICTS: Final[dict[str, Kind]] = {
     "calibrated": "",
     "order only": "warning",
     "not reproduced": "bad",
+    "not covered": "dim",
     "not available": "dim",
     "no number to compare": "dim",
     "shortened": "dim",
@@ -461,35 +462,31 @@ def _published(row: JudgedValue) -> str:
 
 
 def verdicts_part(reproductions: Sequence[Reproduction], *, in_titles: bool = False) -> Part:
-    """Return the number of values of each target with each verdict.
+    """Return the number of values of each target with each verdict that occurs.
 
     in_titles  name targets by their system's title and their place in the paper
     """
+    counts = [reproduction.counts() for reproduction in reproductions]
+    verdicts = [verdict for verdict in VERDICTS if any(of_target[verdict] for of_target in counts)]
     rows: list[list[Text | str]] = [
         [
             reproduction.label if in_titles else reproduction.name,
-            *(str(count or "") for count in reproduction.counts().values()),
+            *(str(of_target[verdict] or "") for verdict in verdicts),
             number(reproduction.seconds),
         ]
-        for reproduction in reproductions
+        for reproduction, of_target in zip(reproductions, counts, strict=True)
     ]
     lines_after: frozenset[int] = frozenset()
     if len(reproductions) > 1:
-        totals = [
-            sum(counts)
-            for counts in zip(
-                *(reproduction.counts().values() for reproduction in reproductions), strict=True
-            )
-        ]
         lines_after = frozenset({len(rows) - 1})
-        rows.append(
-            ["all", *map(str, totals), number(sum(reproduction.seconds for reproduction in reproductions))]
-        )
+        totals = [str(sum(of_target[verdict] for of_target in counts)) for verdict in verdicts]
+        seconds = sum(reproduction.seconds for reproduction in reproductions)
+        rows.append(["all", *totals, number(seconds)])
     table = Table(
         title="Verdicts",
         columns=[
             Column(label="target", wrap=False),
-            *(Column(label=verdict, numeric=True) for verdict in VERDICTS),
+            *(Column(label=verdict, numeric=True) for verdict in verdicts),
             Column(label="time", unit="s", numeric=True),
         ],
         rows=rows,

@@ -45,6 +45,7 @@ class Verdict(enum.Enum):
     CALIBRATED = "calibrated"  # within the tolerance, after an open parameter was fitted to it
     ORDER_ONLY = "order only"  # outside the tolerance, but in the published order within its group
     NOT_REPRODUCED = "not reproduced"
+    NOT_COVERED = "not covered"  # by any model here; a note says why
     NOT_AVAILABLE = "not available"  # lost in the source
     NO_NUMBER = "no number to compare"  # a setting of the paper, or a claim without a figure
     SHORTENED = "shortened"  # by a quick run, which is too short for it
@@ -54,7 +55,7 @@ class Verdict(enum.Enum):
 
 
 SETTING: Final = "a setting of the paper"
-UNJUDGED: Final = frozenset({Verdict.NOT_AVAILABLE, Verdict.NO_NUMBER})
+UNJUDGED: Final = frozenset({Verdict.NOT_COVERED, Verdict.NOT_AVAILABLE, Verdict.NO_NUMBER})
 """Verdicts on values that are not compared with ours."""
 
 
@@ -137,11 +138,19 @@ class Reproduction(Result):
         if not differing:
             fitted = self.counts()[str(Verdict.CALIBRATED)]
             after = f", {fitted} after an open parameter was fitted" if fitted else ""
-            return f"All {counted(len(judged), 'values', 'agree')}{after}."
-        return counted_of(len(differing), len(judged), "values", "differ") + _explain_differing(differing)
+            return f"All {counted(len(judged), 'values', 'agree')}{after}.{self._explain_not_covered()}"
+        differ = counted_of(len(differing), len(judged), "values", "differ") + _explain_differing(differing)
+        return f"{differ.removesuffix('.')}.{self._explain_not_covered()}"
+
+    def _explain_not_covered(self) -> str:
+        """Return a sentence on values that are not covered, with the first reason; empty for none."""
+        reasons = [row.note for row in self.rows if row.verdict is Verdict.NOT_COVERED]
+        return f" Not covered: {counted(len(reasons), 'values')} ({reasons[0]})." if reasons else ""
 
     def _explain_unjudged(self) -> str:
         """Return the reason of a target without a value that is judged."""
+        if self.counts()[str(Verdict.NOT_COVERED)]:
+            return self._explain_not_covered().strip()
         settings = sum(row.note.startswith(SETTING) for row in self.rows)
         if settings:
             claims = self.counts()[str(Verdict.NO_NUMBER)] - settings
@@ -388,6 +397,7 @@ def read_published(system: str) -> Mapping[str, Mapping[str, str]]:
 
 def judge(system: System, target: Target, target_values: TargetValues) -> Iterator[JudgedValue]:
     """Yield every row of a target with its verdict, then the parts that the source no longer contains."""
+    _require_reasons(system, target, target_values)
     table = read_published(system.name) if target.rows else {}
     for name in target.rows:
         theirs, ours = _parse_value(table[name]["value"]), target_values.values.get(name)
@@ -423,6 +433,17 @@ def judge(system: System, target: Target, target_values: TargetValues) -> Iterat
         )
 
 
+def _require_reasons(system: System, target: Target, target_values: TargetValues) -> None:
+    """Raise ValueError where a row that is not covered has a value, has no reason, or is no row."""
+    for name in sorted(target.not_covered):
+        reason = target_values.notes.get(name, "").strip()
+        if name not in target.rows or target_values.values.get(name) is not None or not reason:
+            raise ValueError(
+                f"{system.name}/{target.name}: {name} is not covered: it must be a row without a value, "
+                "with a note that says why"
+            )
+
+
 def _note(target: Target, name: str, role: str, note: str) -> str:
     """Return the note of a row; that of a setting says so."""
     if name not in target.numberless or role != "setup":
@@ -450,6 +471,8 @@ def _verdict(
 ) -> Verdict:
     if name in target.numberless:
         return Verdict.NO_NUMBER
+    if name in target.not_covered:
+        return Verdict.NOT_COVERED
     value = ours.get(name)
     if value is None:
         return Verdict.NOT_REPRODUCED

