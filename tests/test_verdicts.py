@@ -11,6 +11,7 @@ from __future__ import annotations
 import pytest
 
 from planner.runs import reproduction
+from planner.runs.reproduction import Verdict
 from planner.runs.shipped_verdicts import load_shipped
 from tests.models.brokering import expected as brokering
 from tests.models.livevideo import expected as livevideo
@@ -49,6 +50,13 @@ TARGETS = {f"{system.name}/{target.name}": (system, target) for system, target i
 def test_every_target_is_held() -> None:
     assert sorted(HELD) == sorted(TARGETS)
     assert set(EXPECTED) <= set(TARGETS)
+
+
+def test_a_value_that_differs_has_a_reason() -> None:
+    rows = [(name, row) for name, held in HELD.items() for row in held.reproduction.rows]
+    differing = [(name, row) for name, row in rows if row.verdict is Verdict.NOT_REPRODUCED]
+    assert differing
+    assert not [(name, row.id) for name, row in differing if not row.note.strip()]
 
 
 @pytest.mark.slow
