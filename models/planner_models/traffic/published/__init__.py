@@ -46,7 +46,10 @@ def find_figure_4(study: Study) -> TargetValues:
     coupling = (
         "subflows that each take a fair share; perfectly coupled ones lose {:.1f}, the paper's lie between"
     )
-    fluid = "fluid shares settle on the worst link of each path; packets of colliding flows win and lose by chance"
+    fluid = (
+        "fluid shares settle on the worst link of each path; packets of colliding flows win and lose "
+        "by chance"
+    )
     return TargetValues(
         values={
             "traf_f4_ps": 100 * abs(1 - of_best["packet_scatter"]),
