@@ -2,7 +2,8 @@
 
 An alternative is a number of members at each leaf below a site. It is dominated by another one with as many
 members where, for every number of live members elsewhere, the other is no more likely to be too few; costs no
-more; and has as many members near the leader. A site's alternatives are those of the sites in it, convolved.
+more; and has as many members near the leader. A site's alternatives are those of the sites in it, convolved;
+sites that enough others cover are left out, and those that are alike are computed once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.units import MONTH_S
 from planner.search.deadline import NEVER, Deadline
+from planner_models.membership.designs.substitutes import Substitutes
 from planner_models.membership.plan.availability import (
     LiveTable,
     RiskScope,
@@ -60,13 +62,19 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Alternatives:
-    """K alternatives below a site: members, those near the leader, seconds, price, live members, counts."""
+    """K alternatives below a site.
+
+    members, near  (K,) members, and those near the leader
+    seconds, price  (K,) of all members
+    leaves, counts  (L,) leaves, and (K, L) members at each
+    """
 
     members: Ints
     near: Ints
     seconds: Floats
     price: Floats
     live: LiveTable
+    leaves: Ints
     counts: Ints
 
     def take(self, rows: Ints) -> Alternatives:
@@ -77,6 +85,7 @@ class Alternatives:
             seconds=self.seconds[rows],
             price=self.price[rows],
             live=self.live.take(rows),
+            leaves=self.leaves,
             counts=self.counts[rows],
         )
 
@@ -124,12 +133,20 @@ class CountSearch:
         self.tree, self.request, self.value, self.deadline = tree, request, value, deadline
         self.incumbent = incumbent
         leaves = tree.leaves[request.allowed[tree.leaves]]
-        self._column = {leaf: column for column, leaf in enumerate(leaves.tolist())}
         used = np.zeros(len(tree.parent), dtype=bool)
         for leaf in leaves.tolist():
             used[list(tree.paths[leaf])] = True
         self._used = used
         self._scope = RiskScope(tree, used)
+        self._substitutes = Substitutes(
+            tree=tree,
+            scope=self._scope,
+            used=used,
+            leader=request.leader,
+            of_leaf=_figures_of_leaves(tree, request),
+            size=request.size,
+        )
+        self._shared: dict[bytes, tuple[Alternatives | None, Ints | None]] = {}
         capacity = np.minimum(tree.capacity[leaves], request.size)
         self._cheapest: Floats = np.sort(np.repeat(request.price[leaves], capacity))[: request.size]
         self._fewest_s: Floats = np.sort(np.repeat(request.seconds[leaves], capacity))[: request.size]
@@ -153,16 +170,27 @@ class CountSearch:
         best = pick(first, second)
         if not improves((float(first[best]), float(second[best])), self.incumbent):
             return None
-        counts = {leaf: int(total.counts[best, column]) for leaf, column in self._column.items()}
+        counts = dict(zip(total.leaves.tolist(), total.counts[best].tolist(), strict=True))
         return Choice(
-            counts={leaf: count for leaf, count in counts.items() if count},
+            counts={leaf: counts[leaf] for leaf in sorted(counts) if counts[leaf]},
             quorum_s=float(MONTH_S * short[best]),
             down_s=float(down[best]),
             price=float(total.price[best]),
         )
 
-    def _below(self, site: int) -> Alternatives | None:
-        """Return the alternatives of a site with its own failures."""
+    def _below(self, site: int, key: bytes | None) -> Alternatives | None:
+        """Return the alternatives of a site with its own failures; those with the same key are found once."""
+        if key is None:
+            return self._find_below(site)
+        leaves = np.array(self._substitutes.shape(site).leaves)
+        if key not in self._shared:
+            below = self._find_below(site)
+            positions = None if below is None else np.flatnonzero(np.isin(leaves, below.leaves))
+            self._shared[key] = below, positions
+        shared, rows = self._shared[key]
+        return None if shared is None else replace(shared, leaves=leaves[rows])
+
+    def _find_below(self, site: int) -> Alternatives | None:
         if not self.tree.children[site]:
             return self._at_leaf(site)
         inside = self._merge_children(site)
@@ -171,14 +199,15 @@ class CountSearch:
     def _merge_children(self, site: int) -> Alternatives | None:
         """Return the alternatives of all sites in one; None where none may lead to a better choice."""
         merged: Alternatives | None = None
-        children = [child for child in self.tree.children[site] if self._used[child]]
-        for child in children:
+        used = [child for child in self.tree.children[site] if self._used[child]]
+        children = self._substitutes.select(used)
+        for child, key in children:
             if self.deadline.is_over:
                 self.is_cut = True
                 return None
-            below = self._below(child)
+            below = self._below(child, key)
             if below is not None and merged is not None:
-                if site < 0 and child == children[-1]:
+                if site < 0 and child == children[-1][0]:
                     return self._combine(merged, below, is_last=True)
                 below = self._prune(self._combine(merged, below))
             if below is None:
@@ -195,15 +224,14 @@ class CountSearch:
             live_at_leaf(self.tree, self._scope, leaf, (count, 0), (request.size, 0))
             for count in numbers.tolist()
         ]
-        counts = np.zeros((len(numbers), len(self._column)), dtype=np.int64)
-        counts[:, self._column[leaf]] = numbers
         return Alternatives(
             members=numbers,
             near=numbers * int(request.near[leaf]),
             seconds=numbers * request.seconds[leaf],
             price=numbers * request.price[leaf],
             live=LiveTable(risks=tables[0].risks, table=np.concatenate([table.table for table in tables])),
-            counts=counts,
+            leaves=np.array([leaf]),
+            counts=numbers[:, None],
         )
 
     def _combine(self, first: Alternatives, other: Alternatives, *, is_last: bool = False) -> Alternatives:
@@ -217,7 +245,8 @@ class CountSearch:
             seconds=first.seconds[row] + other.seconds[column],
             price=first.price[row] + other.price[column],
             live=convolve(first.live.take(row), other.live.take(column), (limit, 0)),
-            counts=first.counts[row] + other.counts[column],
+            leaves=np.concatenate([first.leaves, other.leaves]),
+            counts=np.concatenate([first.counts[row], other.counts[column]], axis=1),
         )
 
     def _prune(self, options: Alternatives) -> Alternatives | None:
@@ -242,6 +271,12 @@ class CountSearch:
         costs = np.column_stack([options.seconds, options.price, -options.near.astype(float)])[rows]
         features = np.concatenate([short[rows].reshape(len(rows), -1), costs], axis=1)
         return options.take(rows[select_undominated(options.members[rows], features)])
+
+
+def _figures_of_leaves(tree: SiteTree, request: Request) -> Floats:
+    """Return figures of which a smaller one is better for a request, for each site, (S, 5)."""
+    columns = [np.where(tree.is_host, tree.down, 0.0), -tree.capacity, ~request.near, request.seconds]
+    return np.column_stack([*(np.asarray(column, dtype=float) for column in columns), request.price])
 
 
 def shortfalls(live: LiveTable, quorum: int) -> Floats:

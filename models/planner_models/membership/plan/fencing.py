@@ -16,6 +16,10 @@ from planner.arrays import Floats, Ints
 from planner_models.membership.problem.schema import EXCLUDED, GRANULARITIES
 
 BY_PROCESS, BY_APPLICATION, BY_EPOCH = range(3)
+BISECTIONS: Final = 40
+"""Halvings of the interval of a price of rules."""
+MARGIN: Final = 1e-9
+"""Relative distance of bounds that is rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,18 +69,61 @@ def fence_by_kind(ports: BorderPorts) -> Ints:
 def fence_planned(ports: BorderPorts) -> Ints:
     """Return the granularity of each port that cuts the fewest processes beside suspected ones, (P,).
 
-    Exact for each switch by dynamic programming over its capacity. A switch for which no rules fit is
-    excluded whole: its ports have -1.
+    Exact for each switch: a price of rules gives a lower and an upper bound, choices that cost more than
+    their distance are dropped, and dynamic programming over the capacity selects among the others. A switch
+    for which no rules fit is excluded whole: its ports have -1.
     """
-    by = np.full(len(ports.switch), -1, dtype=np.int64)
     beside = ports.beside()
+    by, lower, upper, price = _relax_capacities(ports, beside)
     order = np.argsort(ports.switch, kind="stable")
     starts = np.searchsorted(ports.switch[order], np.arange(len(ports.capacity) + 1))
-    for switch, capacity in enumerate(ports.capacity.tolist()):
+    priced = beside + price[ports.switch, None] * ports.rules
+    extra = priced - priced.min(axis=1, keepdims=True)
+    slack = np.where(np.isfinite(upper), upper, 0.0) - np.where(np.isfinite(upper), lower, 0.0)
+    slack += MARGIN * (np.abs(upper) + price * ports.capacity)
+    may_be = extra <= slack[ports.switch, None]
+    for switch in np.flatnonzero(np.isfinite(upper) & (upper > lower)).tolist():
         rows = order[starts[switch] : starts[switch + 1]]
-        if len(rows):
-            by[rows] = select_granularities(ports.rules[rows], beside[rows], int(capacity))
+        is_open = may_be[rows].sum(axis=1) > 1
+        fixed, free = rows[~is_open], rows[is_open]
+        by[fixed] = may_be[fixed].argmax(axis=1)
+        capacity = int(ports.capacity[switch]) - int(ports.rules[fixed, by[fixed]].sum())
+        cost = np.where(may_be[free], beside[free], np.inf)
+        by[free] = select_granularities(ports.rules[free], cost, capacity)
     return by
+
+
+def _relax_capacities(ports: BorderPorts, beside: Floats) -> tuple[Ints, Floats, Floats, Floats]:
+    """Return choices that fit, (P,), with bounds of the processes cut beside at each switch, and its price.
+
+    Lagrangian relaxation: a price of each rule of a switch, by bisection, at which the best choices just fit.
+    The lower bounds, (W,), hold for all choices that fit; the upper ones, (W,), are those of the choices
+    returned. A switch for which no rules fit has choices of -1 and infinite bounds.
+    """
+    switch, capacity, width = ports.switch, ports.capacity.astype(float), len(ports.capacity)
+    rows = np.arange(len(switch))
+
+    def choose(price: Floats) -> tuple[Ints, Floats]:
+        by = (beside + price[switch, None] * ports.rules).argmin(axis=1)
+        return by, np.bincount(switch, ports.rules[rows, by], minlength=width)
+
+    low, by_fewest = np.zeros(width), ports.rules.argmin(axis=1)
+    fewest = np.bincount(switch, ports.rules[rows, by_fewest], minlength=width)
+    high = np.full(width, beside.max(initial=0.0) + 1.0)  # one rule fewer is worth more than any choice
+    by, used = choose(low)
+    by = np.where((used <= capacity)[switch], by, by_fewest)
+    high = np.where(used <= capacity, 0.0, high)
+    for _ in range(BISECTIONS):
+        price = (low + high) / 2
+        trial, used = choose(price)
+        is_within = (used <= capacity) & (high > 0)
+        by = np.where(is_within[switch], trial, by)
+        low, high = np.where(is_within | (high == 0), low, price), np.where(is_within, price, high)
+    total = np.bincount(switch, (beside + high[switch, None] * ports.rules).min(axis=1), minlength=width)
+    upper = np.bincount(switch, beside[rows, by], minlength=width)
+    fits = fewest <= capacity
+    lower = np.where(fits, np.where(high > 0, total - high * capacity, upper), np.inf)
+    return np.where(fits[switch], by, -1), lower, np.where(fits, upper, np.inf), high
 
 
 def select_granularities(rules: Ints, cost: Floats, capacity: int) -> Ints:
@@ -89,20 +136,19 @@ def select_granularities(rules: Ints, cost: Floats, capacity: int) -> Ints:
         return np.asarray(cheapest, dtype=np.int64)
     if rules.min(axis=1).sum() > capacity:
         return np.full(len(rules), -1, dtype=np.int64)
-    best = np.zeros(capacity + 1)
-    choices = np.zeros((len(rules), capacity + 1), dtype=np.int8)
-    trial = np.empty((rules.shape[1], capacity + 1))
+    best = np.full((len(rules) + 1, capacity + 1), np.inf)
+    best[0] = 0.0
     for row in range(len(rules)):
-        trial[:] = np.inf
-        for choice, used in enumerate(rules[row].tolist()):
-            if used <= capacity:
-                trial[choice, used:] = best[: capacity + 1 - used] + cost[row, choice]
-        choices[row] = trial.argmin(axis=0)
-        best = trial.min(axis=0)
+        for used, added in zip(rules[row].tolist(), cost[row].tolist(), strict=True):
+            if used <= capacity and added < np.inf:
+                extended = best[row, : capacity + 1 - used] + added
+                np.minimum(best[row + 1, used:], extended, out=best[row + 1, used:])
     selected = np.empty(len(rules), dtype=np.int64)
     remaining = capacity
     for row in range(len(rules) - 1, -1, -1):
-        selected[row] = choices[row, remaining]
+        before = np.maximum(remaining - rules[row], 0)
+        total = np.where(rules[row] <= remaining, best[row, before] + cost[row], np.inf)
+        selected[row] = total.argmin()
         remaining -= int(rules[row, selected[row]])
     return selected
 

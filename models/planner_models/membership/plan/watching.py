@@ -42,19 +42,28 @@ def false_alarm_rates(interval_s: float, timeout_s: Floats, loss: Floats, spread
 
 
 def _alarm_chunk(interval_s: float, timeout_s: Floats, loss: Floats, spread_s: Floats) -> Floats:
-    lost, spread = loss[:, None, None], spread_s[:, None, None]
-    late = -spread * np.log1p(-(np.arange(POINTS) + 0.5) / POINTS)
-    silent = np.ones((len(loss), len(timeout_s), POINTS))
-    last = int(np.ceil((float(timeout_s.max()) + float(late.max())) / interval_s)) + 1
-    for number in range(1, last + 1):
-        since = timeout_s[:, None] + late - number * interval_s
-        is_sent = since >= -1e-9 * interval_s
+    quantiles = -np.log1p(-(np.arange(POINTS) + 0.5) / POINTS)
+    way, since = (
+        table.ravel()
+        for table in np.broadcast_arrays(
+            np.arange(len(loss))[:, None, None],
+            timeout_s[None, :, None] + spread_s[:, None, None] * quantiles,
+        )
+    )
+    silent = np.ones(len(way))
+    rows = np.arange(len(way))
+    while True:
+        since = since - interval_s
+        is_open = (since >= -1e-9 * interval_s) & (silent[rows] > NEVER)
+        rows, way, since = rows[is_open], way[is_open], since[is_open]
+        if not len(rows):
+            break
+        lost, spread = loss[way], spread_s[way]
         scale = np.where(spread > 0, spread, 1.0)
         missing = np.where(spread > 0, np.exp(-np.maximum(since, 0.0) / scale), 0.0)
-        silent *= np.where(is_sent, lost + (1 - lost) * missing, 1.0)
-        if not (is_sent & (silent > NEVER)).any():
-            break
-    return np.asarray((1 - loss[:, None]) / interval_s * silent.mean(axis=2))
+        silent[rows] *= lost + (1 - lost) * missing
+    mean = silent.reshape(len(loss), len(timeout_s), POINTS).mean(axis=2)
+    return np.asarray((1 - loss[:, None]) / interval_s * mean)
 
 
 def paused_alarms(pauses: Sequence[tuple[float, float]], interval_s: float, timeout_s: Floats) -> Floats:

@@ -44,12 +44,19 @@ class Outages:
 
     def owned_by(self, owners: Ints) -> Outages:
         """Return the outages of each of some owners, which then have their positions as numbers."""
+        if len(owners) and (np.diff(owners) == 1).all():
+            return self._owned_from(int(owners[0]), int(owners[-1]))
         first = np.searchsorted(self.owner, owners, side="left")
         count = np.searchsorted(self.owner, owners, side="right") - first
         rows = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
         return Outages(
             owner=np.repeat(np.arange(len(owners)), count), start=self.start[rows], end=self.end[rows]
         )
+
+    def _owned_from(self, first: int, last: int) -> Outages:
+        """Return the outages of owners with consecutive numbers: a view of the arrays."""
+        rows = slice(*np.searchsorted(self.owner, [first, last + 1]).tolist())
+        return Outages(owner=self.owner[rows] - first, start=self.start[rows], end=self.end[rows])
 
     def renamed(self, names: Ints) -> Outages:
         """Return the outages with other numbers of owners, not in order."""

@@ -42,10 +42,9 @@ def unserved_intervals(
     served  (N + 1, G + 1) whether the service is up with so many live members and live managers
     """
     members, managers = served.shape[0] - 1, served.shape[1] - 1
-    time, (away, silent, cut_off) = _count_down([*down, cut])
-    is_up = served[members - away, managers - silent]
-    if placement.rule == KILL_RULE:
-        is_up = is_up & (cut_off == 0)
+    blocks = cut if placement.rule == KILL_RULE else Outages.none()
+    time, (away, silent, blocked) = _count_down([*down, blocks])
+    is_up = served[members - away, managers - silent] & (blocked == 0)
     until = np.append(time[1:], horizon_s)
     rows = np.flatnonzero(~is_up & (until > time))
     return _join(time[rows], until[rows])
@@ -59,6 +58,9 @@ def _count_down(parts: Sequence[Outages]) -> tuple[Floats, list[Ints]]:
     steps = np.zeros(len(time), dtype=np.int64)
     counts, first = [], 1
     for outages in parts:
+        if not len(outages):
+            counts.append(np.zeros(len(time), dtype=np.int64))
+            continue
         steps[:] = 0
         steps[first : first + len(outages)] = 1
         steps[first + len(outages) : first + 2 * len(outages)] = -1

@@ -15,7 +15,12 @@ from planner.errors import InputError, PlanRejected
 from planner_models.membership.designs.fenced import plan_fenced, plan_fenced_planned
 from planner_models.membership.plan.check import check
 from planner_models.membership.plan.fences import border_ports, rules_by_switch
-from planner_models.membership.plan.fencing import Manager, fence_planned, select_granularities
+from planner_models.membership.plan.fencing import (
+    BorderPorts,
+    Manager,
+    fence_planned,
+    select_granularities,
+)
 from planner_models.membership.problem.generators import small
 
 
@@ -41,6 +46,33 @@ def test_granularities_are_the_best_of_all(
     index = np.arange(len(rules))
     assert rules[index, selected].sum() <= capacity
     assert cost[index, selected].sum() == pytest.approx(min(feasible))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fences_of_several_switches_cut_the_fewest_beside(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    processes = rng.integers(1, 30, 24)
+    applications = np.minimum(processes, rng.integers(1, 20, 24))
+    rules = np.column_stack([processes, applications, rng.integers(1, 4, 24)])
+    ports = BorderPorts(
+        switch=rng.permutation(np.repeat(np.arange(4), 6)),
+        is_host=np.ones(24, dtype=bool),
+        rules=rules,
+        processes=processes.astype(float),
+        capacity=np.array([5, 30, 60, 200]),
+        rule_ms=np.ones(4),
+    )
+    by, beside = fence_planned(ports), ports.beside()
+    for switch, capacity in enumerate(ports.capacity.tolist()):
+        rows = np.flatnonzero(ports.switch == switch)
+        choices = np.array(list(itertools.product(range(3), repeat=len(rows))))
+        fits = rules[rows, choices].sum(axis=1) <= capacity
+        if not fits.any():
+            assert (by[rows] == -1).all()
+            continue
+        assert rules[rows, by[rows]].sum() <= capacity
+        fewest = beside[rows, choices].sum(axis=1)[fits].min()
+        assert beside[rows, by[rows]].sum() == pytest.approx(fewest)
 
 
 def test_the_example_of_the_paper_needs_2_and_53_and_2_rules() -> None:
