@@ -20,9 +20,11 @@ from planner_models.membership.plan.check import ServicePlan, read_plan
 from planner_models.membership.plan.epochs import cuts_without_epoch
 from planner_models.membership.plan.evaluation import evaluate, watchers_of
 from planner_models.membership.plan.fences import epoch_use
+from planner_models.membership.plan.leaders import evaluate_long_run
 from planner_models.membership.plan.metrics import measure, say_places
 from planner_models.membership.plan.plan import FENCE_RULE, MAJORITY_RULE
 from planner_models.membership.plan.presentation import CAUSE_WORDS, CAUSES, next_leader, seconds_by_kind
+from planner_models.membership.plan.timeline import say_cut, tabulate_cut
 from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import KINDS
@@ -47,7 +49,9 @@ def explain(
     items = read_plan(problem, decided.plan)
     worst = max(items, key=lambda item: evaluate(problem, item.service, item.placement).total)
     sentences = [_say_causes(problem, worst), _say_majority(worst), *_say_sites(problem, worst)]
+    sentences += [_say_leaders(problem, worst), say_cut(problem, worst)]
     sections = [_tabulate_causes(problem, worst), _tabulate_failures(problem, worst, rows)]
+    sections += [section for section in (tabulate_cut(problem, worst),) if section is not None]
     if tried and len(problem.leaves) <= MAX_LEAVES:
         trial = pd.DataFrame(
             [*_try_changes(problem, decided, worst), *_try_sites(problem, decided, worst, tried, options)],
@@ -116,6 +120,20 @@ def _say_sites(problem: Membership, item: ServicePlan) -> list[str]:
         return ["Every single site may fail: a quorum remains."]
     shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
     return [f"No quorum remains while {shown} {'is' if len(names) == 1 else 'are each'} down."]
+
+
+def _say_leaders(problem: Membership, item: ServicePlan) -> str:
+    """Return the seconds that failures of leaders cost in the long run, where other members lead too."""
+    first = evaluate(problem, item.service, item.placement)
+    later = evaluate_long_run(problem, item.service, item.placement)
+    seconds = [parts.detection + parts.failover for parts in (first, later)]
+    if abs(seconds[1] - seconds[0]) <= SAVES * first.total:
+        return ""
+    name = problem.site_names[item.placement.leader]
+    return (
+        f"Failures of leaders cost {number(seconds[0])} s a month if '{name}' gets the role back after each "
+        f"repair, and {number(seconds[1])} s if whoever took over leads on."
+    )
 
 
 def _sites_of(problem: Membership, item: ServicePlan) -> list[int]:

@@ -23,6 +23,7 @@ from planner_models.membership.plan.evaluation import (
     watchers_of,
 )
 from planner_models.membership.plan.plan import AGREEMENT_RULES, MembershipPlan
+from planner_models.membership.plan.timeline import draw_cut
 from planner_models.membership.problem.drawing import SITE, draw_sites
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import KINDS, NODE, SWIM
@@ -38,7 +39,7 @@ POINTS: Final = 60
 
 
 def draw(problem: Membership, plan: MembershipPlan) -> Sequence[Drawing]:
-    """Draw the members on their sites, seconds down by cause, and those against the timeout."""
+    """Draw members on their sites, seconds down by cause and by timeout, and who leads after a cut."""
     items = read_plan(problem, plan)
     members: dict[int, int] = {}
     for item in items:
@@ -54,8 +55,8 @@ def draw(problem: Membership, plan: MembershipPlan) -> Sequence[Drawing]:
         ),
         draw_causes(problem, items),
     ]
-    timeouts = draw_timeouts(problem, items[0])
-    return [*drawings, timeouts] if timeouts is not None else drawings
+    more = (draw_cut(problem, items[0]), draw_timeouts(problem, items[0]))
+    return [*drawings, *(drawing for drawing in more if drawing is not None)]
 
 
 def next_leader(problem: Membership, item: ServicePlan, failed: int) -> int | None:

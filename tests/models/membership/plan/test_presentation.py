@@ -7,7 +7,7 @@ import re
 import pytest
 
 import planner
-from planner.contract.drawing import Curve, NetworkMap
+from planner.contract.drawing import Curve, NetworkMap, Timeline
 from planner.reports.document import Text
 from planner.reports.run_tables import figures_of, metrics_table
 from planner_models.membership.designs import planned, raft
@@ -39,9 +39,10 @@ def test_drawings_have_members_causes_and_timeouts() -> None:
     problem = regions()
     plan = planned.plan(problem, cheaper=False).plan
     assert plan is not None
-    members, causes, timeouts = draw(problem, plan)
+    members, causes, cut, timeouts = draw(problem, plan)
     assert isinstance(members, NetworkMap)
     assert isinstance(causes, Curve)
+    assert isinstance(cut, Timeline)
     assert isinstance(timeouts, Curve)
     assert members.nodes["size"].sum() == pytest.approx(5 + len(members.nodes))
     assert any("leads" in note for note in members.nodes["note"])
