@@ -264,6 +264,24 @@ def omniscient(problem: Brokering, *, usable: Usable = 1.0) -> Brokering:
     return with_usable_share(problem, usable)
 
 
+def own_clusters(problem: Brokering, *, similar: Similar = SIMILAR) -> Brokering:
+    """Return the market as each CDN knows its own part of it, which it announces to nobody.
+
+    Clusters on offer are those that score at most `similar` times the CDN's best for the location.
+    """
+    every = len(problem.clusters)
+    return problem.with_observation(
+        offered=cluster_matching.match_by_rank(
+            problem.score, problem.unit_cost, problem.cdn, problem.offered, bids=every, similar=similar
+        ),
+        score=problem.score,
+        price=problem.price,
+        capacity_mbps=problem.capacity_mbps,
+        background_mbps=problem.background_mbps,
+        announcement=Announcement(by_client=False, score=False, price=False, capacity=False),
+    )
+
+
 @functools.wraps(omniscient)
 def global_and_local(problem: Brokering, **parameters: Any) -> Brokering:
     """Return the problem as it is, for local control, and as global control observes it, as `omniscient`."""

@@ -8,7 +8,13 @@ from typing import Any, Final
 
 from planner.contract.design import Design, Mechanism, never
 from planner_models.brokering import information
-from planner_models.brokering.designs import learning_bidders, reputation, several_brokers, split_control
+from planner_models.brokering.designs import (
+    learning_bidders,
+    reputation,
+    several_brokers,
+    split_control,
+    without_broker,
+)
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.designs.open_model import open_model as make_open_model
 
@@ -123,7 +129,7 @@ DESIGNS: Final = (
         "Regional marketplace",
         information.marketplace,
         "as marketplace, in each of several marketplaces; a CDN announces a part of its capacity to each",
-        "3.6.3 (scalability)",
+        "3.6.3 (scalability) and 5.3 (hints or guarantees)",
         decide=several_brokers.assign_in_shares,
     ),
     _design(
@@ -177,5 +183,14 @@ DESIGNS: Final = (
         "Fig. 3.10 with wc = 0",
         Mechanism.REACTION,
         decide=assignment.assign_by_performance,
+    ),
+    _design(
+        "without_broker",
+        "Market without its broker",
+        information.own_clusters,
+        "none; each content provider asks one CDN",
+        "3.6.3 (Failures)",
+        Mechanism.REACTION,
+        decide=without_broker.assign,
     ),
 )

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
-import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats
@@ -28,10 +27,10 @@ from planner.search.deadline import Deadline
 from planner.search.judged import undecided
 from planner.search.tolerances import NEGLIGIBLE
 from planner_models.brokering.designs.broker import assignment
-from planner_models.brokering.designs.several_brokers import LEAST_TIME_S, merge_plans
+from planner_models.brokering.designs.several_brokers import LEAST_TIME_S, count_shed, merge_plans
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
-from planner_models.brokering.plan.plan import KEY, Assignment, MessageCounts, locate_rows, sum_clients
+from planner_models.brokering.plan.plan import Assignment, MessageCounts, locate_rows
 from planner_models.brokering.problem.problem import Brokering
 
 FalseBidders = Annotated[
@@ -136,7 +135,7 @@ def _decide(claimed: Brokering, bad: Bools, options: Options) -> Decision[Assign
     first = assignment.assign(trusted, options=replace(first_options, service="best"))
     if first.plan is None or first.plan.shed is None:
         return first
-    remaining = claimed.with_client_counts(_count_shed(claimed, first.plan))
+    remaining = claimed.with_client_counts(count_shed(claimed, first.plan))
     capacity_mbps = np.maximum(claimed.residual_mbps - read_assignment(claimed, first.plan).load_mbps, 0.0)
     remaining = remaining.with_clusters(
         capacity_mbps=capacity_mbps, background_mbps=np.zeros(len(capacity_mbps))
@@ -147,17 +146,6 @@ def _decide(claimed: Brokering, bad: Bools, options: Options) -> Decision[Assign
         return Decision(plan=None, proof=undecided(reason, *second.proof.reasons))
     plan = merge_plans([replace(first.plan, shed=None), second.plan])
     return Decision(plan=plan, proof=first.proof)
-
-
-def _count_shed(problem: Brokering, plan: Assignment) -> Floats:
-    """Return the clients of each row of the table that a plan sheds, (R,)."""
-    assert plan.shed is not None
-    keys = list(KEY[:-1])
-    shed = sum_clients(plan.shed).set_index(keys)["clients"]
-    count = problem.clients[keys].assign(clients=problem.count)
-    of_kind = shed.reindex(pd.MultiIndex.from_frame(count[keys])).fillna(0.0).to_numpy(float)
-    before = count.groupby(keys, sort=False)["clients"].cumsum().to_numpy(float) - problem.count
-    return np.asarray(np.clip(of_kind - before, 0.0, problem.count))
 
 
 def _find_faults(problem: Brokering, claimed: Brokering, plan: Assignment, tolerance: float) -> Bools:

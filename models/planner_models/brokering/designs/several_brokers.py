@@ -24,7 +24,7 @@ from planner_models import geonames
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
-from planner_models.brokering.plan.plan import Assignment, MessageCounts, sum_clients
+from planner_models.brokering.plan.plan import KEY, Assignment, MessageCounts, sum_clients
 from planner_models.brokering.problem.problem import Brokering
 
 Brokers = Annotated[int, Field(ge=1, description="number of brokers that the clients are divided among")]
@@ -43,6 +43,15 @@ LEAST_TIME_S: Final = 0.01  # of a broker's decision
 Headroom = Annotated[
     float,
     Field(gt=0, le=1, description="share of the announced capacity that a CDN commits to, at most"),
+]
+Overbooking = Annotated[
+    float,
+    Field(
+        ge=1,
+        allow_inf_nan=False,
+        description="capacity that a CDN announces to all marketplaces together, over what it has: 1 is a "
+        "guarantee, more is a hint; at most all of it to each",
+    ),
 ]
 
 
@@ -75,26 +84,33 @@ def assign_in_shares(
     by: By = "continent",
     brokers: Brokers = 2,
     deal_seed: DealSeed = 0,
+    overbooking: Overbooking = 1.0,
     options: Options = Options(),
     previous: Decision[Assignment] | None = None,
 ) -> Decision[Assignment]:
     """Assign the clients of several marketplaces, each in its own part of the capacity.
 
     Every CDN divides the residual capacity of each cluster among the marketplaces, in proportion to their
-    traffic. No cluster is overbooked, but what one marketplace leaves is of no use to another.
+    traffic. No cluster is overbooked, but what one marketplace leaves is of no use to another. With an
+    `overbooking` above 1 a CDN announces that many times each part, at most all of its capacity: bids are
+    hints then, which it cannot keep where too many are accepted.
 
     returns  Decision with an Assignment of all clients; without a plan where the clients of a marketplace do
-             not fit its part; no bound
+             not fit its part; no bound; its guarantees include the capacities where `overbooking` is 1
     source   Mukerjee 2018, 3.6.3 (scalability: an instance for each region, content provider or content
-             type, at the cost of a limited view); the proportion is a reading
+             type, at the cost of a limited view) and 5.3 (bids as hints or guarantees, several brokers); the
+             proportion is a reading
     """
     counts = divide_clients(problem, by, brokers, deal_seed)
     demand_mbps = np.array([float((count * problem.bitrate_mbps).sum()) for count in counts])
+    announced = np.minimum(overbooking * demand_mbps / max(demand_mbps.sum(), 1e-12), 1.0)
     problems = [
         _with_capacity(problem, count, share * problem.residual_mbps)
-        for count, share in zip(counts, demand_mbps / max(demand_mbps.sum(), 1e-12), strict=True)
+        for count, share in zip(counts, announced, strict=True)
     ]
     guarantees = None if problem.limits is None else assignment.WITHOUT_LIMITS
+    if overbooking > 1:
+        guarantees = frozenset({"demand", "pinned", "forbidden"})
     decision = _assign_each(problem, problems, guarantees, options)
     return billing.add_traffic_history(problem, decision, previous)
 
@@ -236,3 +252,14 @@ def merge_plans(plans: list[Assignment]) -> Assignment:
         shed=sum_clients(pd.concat(shed, ignore_index=True)) if shed else None,
         message_counts=MessageCounts.total([plan.message_counts for plan in plans]),
     )
+
+
+def count_shed(problem: Brokering, plan: Assignment) -> Floats:
+    """Return the clients of each row of the table that a plan sheds, (R,)."""
+    assert plan.shed is not None
+    keys = list(KEY[:-1])
+    shed = sum_clients(plan.shed).set_index(keys)["clients"]
+    count = problem.clients[keys].assign(clients=problem.count)
+    of_kind = shed.reindex(pd.MultiIndex.from_frame(count[keys])).fillna(0.0).to_numpy(float)
+    before = count.groupby(keys, sort=False)["clients"].cumsum().to_numpy(float) - problem.count
+    return np.asarray(np.clip(of_kind - before, 0.0, problem.count))

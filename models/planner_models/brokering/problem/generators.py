@@ -9,7 +9,7 @@ A tiny problem that reaches every compiled kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,13 @@ Spread = Annotated[
 ]
 Background = Annotated[
     float, Field(ge=0, description="traffic that is not the broker's, over the broker's traffic")
+]
+BackgroundClients = Annotated[
+    Literal["everywhere", "drawn"],
+    Field(
+        description="everywhere: background traffic uses all capacity beyond that for the broker's clients; "
+        "drawn: it is that of further clients, each of one CDN"
+    ),
 ]
 CostWeight = Annotated[float, Field(ge=0, description="wc, of the cost in USD per hour; wp is 1")]
 CityCdns = Annotated[
@@ -140,6 +147,7 @@ class Costs:
     cost_range: CostRange = 30.0
     cost_spread: Spread = 0.4552
     background: Background = 3.0
+    background_clients: BackgroundClients = "everywhere"
     cost_weight: CostWeight = COST_WEIGHT
     seed: Seed = 0
 
@@ -157,8 +165,9 @@ def world(
     seeds (single markets differ: a few large cities hold the median client). Rules of the author's published
     simulator come first, and are not fitted: clusters without clients split the capacity of their neighbour
     (`_split_capacity`); every cluster can serve ten clients of the highest bitrate; background traffic uses
-    the part of the capacity that is not for this broker's clients, everywhere; and a client's score counts
-    once, its cost by the mean bitrate of its location. In scenario `table_3_3`, CDNs announce 0.7 of what
+    the part of the capacity that is not for this broker's clients, everywhere, unless `background_clients`
+    is `drawn`, as the text has it; and a client's score counts once, its cost by the mean bitrate of its
+    location. In scenario `table_3_3`, CDNs announce 0.7 of what
     they can carry where they know the clients.
 
     Fitted are the geography and the cost weight, which keep 11 of the table's 16 values of load and
@@ -206,7 +215,11 @@ def world(
         scores=_draw_scores(locations, np.searchsorted(used, site), clusters, random),
         terms=Terms(cost_weight=costs.cost_weight, performance_per="location"),
     )
-    return _provision_capacity(problem, costs.background)
+    problem = _provision_capacity(problem, costs.background)
+    if costs.background_clients == "drawn":
+        background_mbps = _draw_background(problem, costs.background, np.random.default_rng([costs.seed, 1]))
+        problem = problem.with_clusters(capacity_mbps=problem.capacity_mbps, background_mbps=background_mbps)
+    return problem
 
 
 @spread(crowd=Crowd(), costs=Costs())
@@ -342,6 +355,26 @@ def _provision_capacity(problem: Brokering, background: float) -> Brokering:
     return problem.with_clusters(
         capacity_mbps=(1 + background) * for_clients, background_mbps=background * for_clients
     )
+
+
+def _draw_background(problem: Brokering, background: float, random: np.random.Generator) -> Floats:
+    """Return the traffic at each cluster of clients that no broker assigns, (C,) Mbit/s.
+
+    There are `background` times as many of them as of the broker's, at the same places with the same
+    bitrates. Each is a client of any CDN with equal probability, which serves it from the cluster that it
+    matches first.
+
+    source  Mukerjee 2018, 3.5.1 (Clients: an additional 3x this amount); who serves them is a reading
+    """
+    first = cluster_matching.match_by_rank(
+        problem.score, problem.unit_cost, problem.cdn, problem.offered, bids=1
+    )
+    cdns = len(problem.cdn_names)
+    clients = np.rint(background * problem.count).astype(np.int64)
+    by_cdn = random.multinomial(clients, np.full(cdns, 1 / cdns)) * problem.bitrate_mbps[:, None]
+    traffic_mbps = np.zeros((len(problem.locations), cdns))
+    np.add.at(traffic_mbps, problem.location, by_cdn)
+    return np.asarray((first * traffic_mbps[:, problem.cdn]).sum(axis=0))
 
 
 def _split_capacity(capacity_mbps: Floats, degrees: Floats) -> Floats:

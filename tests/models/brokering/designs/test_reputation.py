@@ -16,7 +16,7 @@ from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.brokering import Assignment, Brokering, check, measure
-from planner_models.brokering.designs import reputation
+from planner_models.brokering.designs import reputation, several_brokers
 from planner_models.brokering.designs.broker import assignment
 from tests.models.brokering.markets import market, markets
 
@@ -118,6 +118,6 @@ def test_clients_that_are_shed_are_found_in_equal_rows() -> None:
     )
     plan = assignment.assign(problem).plan
     assert plan is not None
-    counts = reputation._count_shed(problem, plan)
+    counts = several_brokers.count_shed(problem, plan)
     assert counts.sum() == 6
     assert (counts <= problem.count).all()

@@ -13,6 +13,7 @@ from planner.options import Options
 from planner_models.brokering import Assignment, Brokering, check, measure
 from planner_models.brokering.designs import several_brokers
 from planner_models.brokering.designs.broker import assignment
+from planner_models.brokering.plan.check import read_assignment
 from planner_models.brokering.problem.generators import tight_market
 from tests.models.brokering.markets import market as make
 from tests.models.brokering.markets import markets
@@ -121,3 +122,24 @@ def test_federated_markets_of_countries_never_overbook() -> None:
     assert blind.plan is not None
     if federated.plan is not None:
         assert not len(check(problem, federated.plan))
+
+
+@pytest.mark.parametrize("overbooking", [1.0, 1.5, 2.0, 10.0])
+def test_hints_announce_up_to_all_capacity_to_each_market(overbooking: float) -> None:
+    problem = tight_market()
+    options = Options(gap=1e-6, service="best")
+    counts = several_brokers.divide_clients(problem, "country", 2, 0)
+    traffic = [float(count @ problem.bitrate_mbps) for count in counts]
+    decision = several_brokers.assign_in_shares(
+        problem, by="country", overbooking=overbooking, options=options
+    )
+    assert decision.plan is not None
+    promised = sum(min(overbooking * each / sum(traffic), 1.0) for each in traffic)
+    load_mbps = read_assignment(problem, decision.plan).load_mbps
+    assert (load_mbps <= promised * problem.residual_mbps * (1 + 1e-9)).all()
+    claims_capacity = decision.guarantees is None or "capacity" in decision.guarantees
+    assert claims_capacity == (overbooking == 1)
+    if overbooking == 10.0:  # all capacity to each: brokers that know nothing of each other
+        blind = several_brokers.assign_independently(problem, by="country", options=options)
+        assert blind.plan is not None
+        assert blind.plan.assignments.equals(decision.plan.assignments)

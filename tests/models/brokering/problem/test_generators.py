@@ -68,3 +68,18 @@ def test_city_cdns_have_one_cluster_where_others_are_and_lower_their_costs() -> 
 @pytest.mark.parametrize("name", [name for name in scenario_names() if name.startswith("brokering/")])
 def test_every_scenario_is_valid(name: str) -> None:
     assert load(name).system.name == "brokering"
+
+
+def test_background_clients_are_drawn_at_the_places_of_the_brokers() -> None:
+    plain = world(clients=2000, places=60, seed=1)
+    drawn = world(clients=2000, places=60, seed=1, background_clients="drawn")
+    assert drawn.clients.equals(plain.clients)
+    assert drawn.capacity_mbps == pytest.approx(plain.capacity_mbps)
+    traffic_mbps = float(plain.count @ plain.bitrate_mbps)
+    assert drawn.background_mbps.sum() == pytest.approx(3 * traffic_mbps)
+    assert (drawn.background_mbps < drawn.capacity_mbps).all()
+    first = cluster_matching.match_by_rank(drawn.score, drawn.unit_cost, drawn.cdn, drawn.offered, bids=1)
+    received = drawn.demand_mbps @ first
+    assert not drawn.background_mbps[received == 0].any()
+    by_cdn = np.bincount(drawn.cdn, drawn.background_mbps) / traffic_mbps
+    assert by_cdn == pytest.approx(np.full(14, 3 / 14), rel=0.2)
