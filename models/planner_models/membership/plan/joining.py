@@ -117,16 +117,18 @@ def join_metrics(problem: Membership, plan: MembershipPlan) -> dict[str, float |
     """Return the metrics of a group; None for a plan without one.
 
     By gossip a process waits for a sync with a seed behind those that join in the same second, then the news
-    of it spread; by all other protocols the whole group finds each other at once.
+    of it spread; without seeds none joins, and the time is None. By all other protocols the whole group finds
+    each other at once.
     """
     if plan.gossip is None or plan.seeds is None or not len(plan.gossip):
         return dict.fromkeys(METRICS)
     group, line = problem.group, plan.gossip.iloc[0]
     rounds, interval_s = float(line["rounds"]), float(line["interval_ms"]) / 1e3
     is_gossip = line["protocol"] == "gossip"
-    waits = group.joins_per_s / (float(plan.seeds["count"].sum()) * group.syncs_per_s) if is_gossip else 0.0
+    served = float(plan.seeds["count"].sum()) * group.syncs_per_s
+    waits = 0.0 if not is_gossip else group.joins_per_s / served if served else math.inf
     return {
-        "join_s": waits + rounds * interval_s,
+        "join_s": waits + rounds * interval_s if math.isfinite(waits) else None,
         "join_rounds": rounds,
         "join_messages": float(line["messages"]),
         "join_busiest": float(line["busiest"]),

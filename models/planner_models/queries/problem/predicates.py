@@ -32,7 +32,7 @@ ALIASES: Final = {
 _TOKEN: Final = re.compile(
     r"\s*(?P<token>\(|\)|&&?|\|\|?|,|!(?!=)|~|[^\s()&|,!~=]+\s*(?:!=|==?)\s*[^\s()&|,!~=]+|[^\s()&|,!~=]+)"
 )
-_NAME: Final = re.compile(r"[A-Za-z_]\w*(?=\s*=)")
+FIELD_NAME: Final = re.compile(r"(?<!\w)[A-Za-z_]\w*+(?=\s*=)")
 WORDS: Final = ("and", "or", "not")
 _ANY_OCTETS: Final = re.compile(r"(?:\d+|\*)(?:\.(?:\d+|\*)){3}")
 
@@ -184,7 +184,7 @@ def find_field(name: str, layout: Layout) -> str:
 
 def rename_fields(text: str, layout: Layout) -> str:
     """Return a match or a header with our names of its fields."""
-    return _NAME.sub(lambda name: find_field(name[0], layout), text)
+    return FIELD_NAME.sub(lambda name: find_field(name[0], layout), text)
 
 
 # --- compiling ----------------------------------------------------------------------------

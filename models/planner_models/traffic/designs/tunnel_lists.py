@@ -158,7 +158,7 @@ def _weigh(listed: Sequence[_Tunnel]) -> list[float]:
 # --- what routers print -------------------------------------------------------------------
 
 JUNOS: Final = re.compile(r"From: *([^\s,]+), *State: *([^\s,]+),[^\n]*LSPname: *(\S+)")
-JUNOS_HOP: Final = re.compile(r"(\S+) +[SL]\b")
+JUNOS_HOP: Final = re.compile(r"(?<!\S)(\S++) ++[SL]\b")
 IOS: Final = re.compile(r"^ *Name: *(\S+)[^\n]*Destination: *(\S+)", re.MULTILINE)
 IOS_SOURCE: Final = re.compile(r"(?:\bSrc|My Address:?) +([^\s,]+)")
 IOS_DOWN: Final = re.compile(r"Oper: *down")

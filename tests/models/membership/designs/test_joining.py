@@ -73,6 +73,16 @@ def test_more_joins_than_seeds_can_serve_are_a_violation() -> None:
     assert (found.loc["joins", "amount"], found.loc["joins", "allowed"]) == (100.0, 60.0)
 
 
+def test_without_seeds_no_process_joins() -> None:
+    problem = regions(group=60)
+    plan = detectors.plan_swim(problem).plan
+    assert plan is not None
+    assert plan.seeds is not None
+    alone = replace(plan, seeds=plan.seeds.iloc[:0])
+    assert measure(problem, alone, None)["join_s"] is None
+    assert check(problem, alone).frame.set_index("limit").loc["joins", "allowed"] == 0.0
+
+
 def test_fewer_rounds_than_any_group_needs_are_rejected() -> None:
     problem = regions(group=60)
     plan = joining.plan_flooding(problem).plan

@@ -26,7 +26,7 @@ from planner_models.consolidation.problem.readers.kubectl import Cluster, Prices
 
 MAX_LINE_BYTES: Final = 1 << 31
 LINE: Final = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?")
-LABEL: Final = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+LABEL: Final = re.compile(r'(?<!\w)([a-zA-Z_]\w*+)="((?:[^"\\]|\\.)*+)"')
 ESCAPES: Final = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 RESOURCES: Final = {"ephemeral_storage": "ephemeral-storage"}
 """Names of resources that metrics write in another way; those of vendors get their first _ as a dot."""

@@ -20,7 +20,7 @@ SUFFIXES: Final = {
     "E": 1e18,
     **{f"{letter}i": 1024.0 ** (power + 1) for power, letter in enumerate("KMGTPE")},
 }
-FORM: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-zA-Z]*)")
+FORM: Final = re.compile(r"([+-]?(?:\d++\.?+\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-zA-Z]*)")
 BYTES_PER_GB: Final = 1e9
 
 

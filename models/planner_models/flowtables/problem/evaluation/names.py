@@ -17,8 +17,8 @@ PORT: Final = re.compile(
     rf"(?<![\w\"])(in_port=|output:|watch_port[:=]|resubmit\(|actions=|enqueue\(|bucket=){NAME}(?=[,\s)]|$)",
     re.MULTILINE,
 )
-SHOWN: Final = re.compile(r"^\s*(\d+)\(([^)]+)\): addr", re.MULTILINE)
-DOWN: Final = re.compile(r"^\s*(\d+)\([^)]+\): addr(?:(?!^\s*\w+\().)*?LINK_DOWN", re.MULTILINE | re.DOTALL)
+SHOWN: Final = re.compile(r"^[ \t]*+(\d++)\(([^)\n]+)\): addr", re.MULTILINE)
+DOWN: Final = re.compile(r"^[ \t]*+(\d++)\([^)\n]+\): addr(?:(?!^[ \t]*+\w++\().)*?LINK_DOWN", re.MULTILINE | re.DOTALL)
 WORDS: Final = {
     *PORTS, *PORT_NUMBERS, "DROP", "EXIT", "CT_CLEAR", "DEC_TTL", "POP_VLAN", "STRIP_VLAN", "DEC_MPLS_TTL",
     "ANY", "CLEAR_ACTIONS", "DECAP", "DEC_NSH_TTL", "POP_QUEUE",

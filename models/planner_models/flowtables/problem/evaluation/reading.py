@@ -44,7 +44,8 @@ NEEDS_EVALUATION: Final = re.compile(
 )
 """What the translation of tables into rules leaves out."""
 OWN_FIELDS: Final = re.compile(
-    r"[,\s]*\b(conj_id|mpls_label|mpls_tc|mpls_bos|mpls_ttl|recirc_id|dp_hash)=([^,\s]+)|[,\s]*(?<![=\w])(mplsm?)(?=[,\s]|$)"
+    r"(?:(?<![,\s])[,\s]++)?(?:\b(conj_id|mpls_label|mpls_tc|mpls_bos|mpls_ttl|recirc_id|dp_hash)=([^,\s]++)|"
+    r"(?<![=\w])(mplsm?)(?=[,\s]|$))"
 )
 KINDS: Final = {"mpls": "0x8847", "mplsm": "0x8848"}
 WORDS: Final = re.compile(
