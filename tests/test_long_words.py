@@ -1,4 +1,4 @@
-"""Patterns that look for words in text of users pass a long word once: from each of its letters they never end."""
+"""Patterns that look for words in text of users pass a long word once, not again from each of its letters."""
 
 from __future__ import annotations
 

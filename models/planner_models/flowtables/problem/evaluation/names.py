@@ -18,7 +18,9 @@ PORT: Final = re.compile(
     re.MULTILINE,
 )
 SHOWN: Final = re.compile(r"^[ \t]*+(\d++)\(([^)\n]+)\): addr", re.MULTILINE)
-DOWN: Final = re.compile(r"^[ \t]*+(\d++)\([^)\n]+\): addr(?:(?!^[ \t]*+\w++\().)*?LINK_DOWN", re.MULTILINE | re.DOTALL)
+DOWN: Final = re.compile(
+    r"^[ \t]*+(\d++)\([^)\n]+\): addr(?:(?!^[ \t]*+\w++\().)*?LINK_DOWN", re.MULTILINE | re.DOTALL
+)
 WORDS: Final = {
     *PORTS, *PORT_NUMBERS, "DROP", "EXIT", "CT_CLEAR", "DEC_TTL", "POP_VLAN", "STRIP_VLAN", "DEC_MPLS_TTL",
     "ANY", "CLEAR_ACTIONS", "DECAP", "DEC_NSH_TTL", "POP_QUEUE",
