@@ -105,7 +105,7 @@ def _relax_capacities(ports: BorderPorts, beside: Floats) -> tuple[Ints, Floats,
 
     def choose(price: Floats) -> tuple[Ints, Floats]:
         by = (beside + price[switch, None] * ports.rules).argmin(axis=1)
-        return by, np.bincount(switch, ports.rules[rows, by], minlength=width)
+        return by, np.bincount(switch, ports.rules[rows, by], minlength=width).astype(float)
 
     low, by_fewest = np.zeros(width), ports.rules.argmin(axis=1)
     fewest = np.bincount(switch, ports.rules[rows, by_fewest], minlength=width)
