@@ -35,6 +35,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "rotors/own_data": {},
     "rotors/urgent": {},
     "rotors/crossover": {"problem.racks": 10},
+    "rotors/technologies": {"problem.racks": 8},
     "cdnrouting/own_data": {},
     "geostore/own_data": {},
     "geostore/tao_scaling": {},

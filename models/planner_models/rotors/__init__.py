@@ -19,8 +19,8 @@ solves it by column generation; its bound holds for routes of any number of link
 `valiant` spreads traffic over all racks whatever the demand, `direct` uses no other rack. `expander` sends
 urgent traffic at once over the circuits that are up, in several hops. `solstice`, `eclipse` and `scheduled`
 make circuits for the demand, with direct traffic; `scheduled` is the best of all such schedules, or has a
-bound on them. Schedules repeat: a switch that keeps one matching is never dark, one that changes has a night
-before each day.
+bound on them; `indirect` sends over such circuits what they do not connect by one other rack. Schedules
+repeat: a switch that keeps one matching is never dark, one that changes has a night before each day.
 
 Waits are those for circuits, of data that comes at any time alike, without queues and without the time in
 which a schedule is made.

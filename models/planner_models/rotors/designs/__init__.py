@@ -70,4 +70,10 @@ DESIGNS: Final = (
         source="Venkatakrishnan et al. 2016 (Eclipse), the problem itself",
         model=demand_aware.build_model,
     ),
+    _schedules(
+        name="indirect",
+        title="Schedule with relays",
+        decide=demand_aware.schedule_indirect,
+        source="Mukerjee 2018, 2.7 (indirect routing of Albedo and Eclipse)",
+    ),
 )

@@ -38,11 +38,13 @@ from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, switch_table
 from planner_models.rotors.designs.decision import UNPROVEN, Proven, decide
+from planner_models.rotors.designs.rotor_routing import deliver_most
 from planner_models.rotors.plan.plan import Paths, Routing
 from planner_models.rotors.plan.timetable import SAME_TIME, SCHEDULE, Timetable
 from planner_models.rotors.problem.problem import RotorNetwork
 
 SCHEDULE_SCOPE: Final = "schedules of direct circuits"
+INDIRECT_SCOPE: Final = "its circuits"
 MAX_PROGRAM_CIRCUITS: Final = 100
 """Circuits that days could have, up to which an integer program proves the optimum of several switches."""
 ALL_SPLITS: Final = 4
@@ -75,6 +77,39 @@ def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Dec
 
     source  Venkatakrishnan et al. 2016 (Eclipse), the problem itself, by system `circuits`
     """
+    best, proven = _find_best(problem, options)
+    return _decide(problem, best, options, proven)
+
+
+def schedule_indirect(problem: RotorNetwork, *, options: Options = Options()) -> Decision[Routing]:
+    """Schedule circuits for the demand, over which traffic goes direct or by one other rack.
+
+    Racks keep traffic until the next circuit, as over a rotation. Of the schedules of `scheduled`, Eclipse,
+    Solstice and kept matchings, the one over which most is delivered; so no less than by `scheduled`.
+
+    returns  Decision whose bound holds for routes of any number of links over its circuits, not for other
+             schedules
+    source   Albedo and Venkatakrishnan et al. 2016: indirect routing, as Mukerjee
+             2018, 2.7 names it
+    """
+    best, _ = _find_best(problem, options)
+    steady, _ = choose_steady(problem.demand_mbps, problem.link_mbps, problem.count)
+    timetables = [best, _keep(problem, steady)]
+    if _fits_night(problem):
+        for algorithm in (eclipse.schedule, solstice.schedule):
+            timetables += _read_plan(problem, algorithm(to_week(problem), options=_best(options)))
+    deliveries = [
+        deliver_most(timetable.up_share * problem.link_mbps, problem.demand_mbps, options)
+        for timetable in timetables
+    ]
+    first = max(range(len(deliveries)), key=lambda each: float(deliveries[each].paths.rate.sum()))
+    delivery = deliveries[first]
+    proven = Proven(bound=delivery.bound, scope=INDIRECT_SCOPE, backend=delivery.backend)
+    return decide(problem, timetables[first], delivery.paths, options=options, proven=proven)
+
+
+def _find_best(problem: RotorNetwork, options: Options) -> tuple[Timetable, Proven]:
+    """Return the circuits that serve the most of the demand direct, and a bound on all schedules."""
     steady, steady_mbps = choose_steady(problem.demand_mbps, problem.link_mbps, problem.count)
     plans = [_keep(problem, steady)]
     bound: float | None = steady_mbps
@@ -97,7 +132,7 @@ def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Dec
                 better, bound = proven
                 plans += better
     best = max(plans, key=partial(_delivered_mbps, problem))
-    return _decide(problem, best, options, Proven(bound=bound, scope=SCHEDULE_SCOPE, backend=backend))
+    return best, Proven(bound=bound, scope=SCHEDULE_SCOPE, backend=backend)
 
 
 def build_model(problem: RotorNetwork) -> LinearProgram:

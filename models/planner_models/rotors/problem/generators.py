@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,12 @@ RandomOrder = Annotated[
 ]
 
 
+Skew = Annotated[
+    float, Field(ge=0, le=1, description="share of a rack's traffic that goes to its few partners")
+]
+Partners = Annotated[int, Field(ge=1, le=MOST_RACKS - 1, description="partners of a rack")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rotors:
     """Rates and times of a network of rotor switches, and its urgent traffic."""
@@ -80,10 +86,8 @@ def skewed(
     *,
     racks: RackCount = 16,
     switches: Switches = 3,
-    skew: Annotated[
-        float, Field(ge=0, le=1, description="share of a rack's traffic that goes to its few partners")
-    ] = 0.5,
-    partners: Annotated[int, Field(ge=1, le=MOST_RACKS - 1, description="partners of a rack")] = 1,
+    skew: Skew = 0.5,
+    partners: Partners = 1,
     load: Load = 0.8,
     rotors: Rotors,
     seed: Seed = 0,
@@ -126,6 +130,76 @@ def hotspots(
     return rotors.problem(rate, switches, seed)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Technology:
+    """Circuits of one kind.
+
+    circuit_mbps  rate of a circuit
+    night_us      time in which circuits that change are dark
+    """
+
+    circuit_mbps: float
+    night_us: float
+
+
+TECHNOLOGIES: Final = {
+    # mirrors of three dimensions: 12 ms and 10 Gbit/s, Farrington et al. 2010 (Helios)
+    "optical_ms": Technology(circuit_mbps=10_000.0, night_us=12_000.0),
+    # mirrors with two positions, by wavelength: 11.5 us, Porter et al. 2013 (Mordia)
+    "optical_us": Technology(circuit_mbps=10_000.0, night_us=11.5),
+    # tunable lasers before a passive grating: 3.84 ns, Ballani et al. 2020 (Sirius)
+    "optical_ns": Technology(circuit_mbps=10_000.0, night_us=0.00384),
+    # light through air by micromirrors: 12 us, Ghobadi et al. 2016 (ProjecToR)
+    "free_space": Technology(circuit_mbps=10_000.0, night_us=12.0),
+    # 802.11ad has at most 6.76 Gbit/s; turning antennas are slow, Zhou et al. 2012; 10 ms is chosen here
+    "radio_60ghz": Technology(circuit_mbps=6_760.0, night_us=10_000.0),
+}
+"""Technologies of circuits by name, with rates and times of prototypes."""
+ROTOR_DUTY: Final = 9.0  # days over nights of rotors, so that circuits are up for nine tenths of the time
+COMMON_MBPS: Final = 10_000.0  # rate of a link by which the load of all technologies is the same
+
+
+def technologies(
+    *,
+    technology: Annotated[
+        Literal["optical_ms", "optical_us", "optical_ns", "free_space", "radio_60ghz"],
+        Field(description="technology of the circuits"),
+    ] = "optical_us",
+    racks: RackCount = 16,
+    switches: Switches = 3,
+    skew: Skew = 0.5,
+    partners: Partners = 3,
+    load: Annotated[
+        float,
+        Field(gt=0, allow_inf_nan=False, description="what a rack sends over links of 10 Gbit/s"),
+    ] = 0.8,
+    steady_us: Annotated[
+        float,
+        Field(gt=0, allow_inf_nan=False, description="time for which a demand, and so a schedule, stays, us"),
+    ] = 15_000.0,
+    seed: Seed = 0,
+) -> RotorNetwork:
+    """Build the network of `skewed` with circuits of one technology; the demand is the same for all of them.
+
+    Rotor switches have days of nine nights each. Schedules for the demand repeat after `steady_us`.
+
+    source  Mukerjee 2018, 5.3 (no comparison of switch designs by technology, restrictions and timescale)
+    """
+    made = TECHNOLOGIES[technology]
+    return skewed(
+        racks=racks,
+        switches=switches,
+        skew=skew,
+        partners=partners,
+        load=load * COMMON_MBPS / made.circuit_mbps,
+        circuit_mbps=made.circuit_mbps,
+        day_us=ROTOR_DUTY * made.night_us,
+        night_us=made.night_us,
+        week_us=steady_us,
+        seed=seed,
+    )
+
+
 def small() -> RotorNetwork:
     """Return a tiny problem with every column: five racks of two speeds, three switches, urgent traffic."""
     demand = np.array(
@@ -166,5 +240,6 @@ def build(
 PRESETS: Final[dict[str, Callable[..., RotorNetwork]]] = {
     "skewed": skewed,
     "hotspots": hotspots,
+    "technologies": technologies,
     "small": small,
 }

@@ -7,12 +7,14 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
 from scipy.optimize import linear_sum_assignment, linprog
 
-from planner_models.rotors import RotorNetwork, check, measure
+from planner_models.rotors import RotorNetwork, Routing, check, measure
 from planner_models.rotors.designs import DESIGNS, demand_aware
 from planner_models.rotors.designs.demand_aware import choose_steady, divide
-from planner_models.rotors.problem.generators import build
+from planner_models.rotors.problem.generators import TECHNOLOGIES, build, technologies
+from tests.models.rotors.networks import most_by_any_route, networks
 
 BY_NAME = {design.name: design for design in DESIGNS}
 SCHEDULED = ("scheduled", "eclipse", "solstice")
@@ -200,3 +202,82 @@ def test_matchings_that_stay_divide_all_circuits(seed: int) -> None:
         assert len(set(matching[source])) == len(source)
         total[source, matching[source]] += 1
     assert (total == switches).all()
+
+
+def test_relays_deliver_what_no_direct_circuit_of_a_kept_matching_does() -> None:
+    """One switch without time for a night keeps a ring; what it does not connect goes round it."""
+    problem = tables(
+        "rack circuit_mbps\na 100\nb 100\nc 100",
+        "count day_us night_us schedule_night_us week_us\n1 90 10 50 60",
+        "source_rack target_rack rate_mbps\na b 60\nb c 60\nc a 60\na c 30",
+    )
+    direct = BY_NAME["scheduled"].decide(problem)
+    relayed = BY_NAME["indirect"].decide(problem)
+    assert direct.proof.objective == pytest.approx(180)
+    assert relayed.proof.objective == pytest.approx(210)  # 30 by way of b, over links of 100
+    assert [via for via in relayed.plan.routes["via"] if via] == ["b"]
+    assert not len(check(problem, relayed.plan))
+
+
+@settings(max_examples=8, deadline=None)
+@given(problem=networks(most_racks=4))
+def test_indirect_schedules_are_the_optimum_over_their_circuits_and_no_worse_than_direct(
+    problem: RotorNetwork,
+) -> None:
+    decision = BY_NAME["indirect"].decide(problem)
+    assert not len(check(problem, decision.plan))
+    best = BY_NAME["scheduled"].decide(problem).proof.objective
+    assert decision.proof.objective >= best * (1 - 1e-9)
+    capacity = mean_of_circuits(problem, decision.plan)
+    assert decision.proof.objective <= most_by_any_route(capacity, problem.demand_mbps) * (1 + 1e-6)
+    assert decision.proof.objective == pytest.approx(
+        most_by_two_links(capacity, problem.demand_mbps), rel=1e-5
+    )
+
+
+def mean_of_circuits(problem: RotorNetwork, plan: Routing) -> np.ndarray:
+    """Return the (n, n) mean capacity of the circuits of a plan, Mbit/s, from its tables alone."""
+    names = list(problem.racks["rack"])
+    rate = problem.racks["circuit_mbps"].to_numpy(float)
+    capacity = np.zeros((len(names), len(names)))
+    period = float(plan.period["period_us"].iloc[0])
+    for row in plan.circuits.itertuples():
+        i, j = names.index(row.source_rack), names.index(row.target_rack)
+        capacity[i, j] += min(rate[i], rate[j]) * (row.end_us - row.start_us) / period
+    return capacity
+
+
+def most_by_two_links(capacity: np.ndarray, demand: np.ndarray) -> float:
+    """Return the most that paths of one or two links deliver, by a linear program over all of them."""
+    racks = range(len(demand))
+    paths = [
+        (i, via, j) for i in racks for j in racks for via in racks if i != j and via != j and demand[i, j] > 0
+    ]
+    upper = np.zeros((2 * len(demand) ** 2, len(paths)))
+    for column, (i, via, j) in enumerate(paths):
+        upper[i * len(demand) + j, column] = 1.0
+        for tail, head in [(i, j)] if via == i else [(i, via), (via, j)]:
+            upper[len(demand) ** 2 + tail * len(demand) + head, column] = 1.0
+    limits = np.concatenate([demand.ravel(), capacity.ravel()])
+    return -float(linprog(-np.ones(len(paths)), A_ub=upper, b_ub=limits).fun)
+
+
+def test_technologies_have_one_demand_and_their_own_circuits() -> None:
+    problems = {name: technologies(technology=name, racks=6, load=0.5) for name in TECHNOLOGIES}  # type: ignore[arg-type]
+    first = problems["optical_us"]
+    for name, problem in problems.items():
+        made = TECHNOLOGIES[name]
+        assert problem.demand_mbps == pytest.approx(first.demand_mbps, abs=2e-3)
+        assert problem.circuit_mbps.max() == made.circuit_mbps
+        assert problem.night_us == problem.schedule_night_us == made.night_us
+        assert problem.day_us == pytest.approx(9 * made.night_us)
+        assert problem.week_us == 15_000
+    assert first.demand_mbps.sum(axis=1) == pytest.approx(np.full(6, 0.5 * 3 * 10_000), abs=0.1)
+    assert delivered_share(first) > delivered_share(problems["optical_ms"])
+
+
+def delivered_share(problem: RotorNetwork) -> float:
+    """Return the share of the demand that the best schedule delivers."""
+    proof = BY_NAME["scheduled"].decide(problem).proof
+    assert proof.objective is not None
+    return proof.objective / float(problem.demand_mbps.sum())
