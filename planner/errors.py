@@ -73,12 +73,15 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 
     Only a close name is suggested: `capcity` is capacity, but `owner` is not power.
     """
-    names: Sequence[str] = sorted(valid)
+    names: Sequence[str] = sorted(set(valid))
     if RENAMED.get(name) in names:
         return f"; it is now called '{RENAMED[name]}'"
     likely = [name_ for name_ in names if abs(len(name_) - len(name)) <= max(3, len(name))]
-    similar = difflib.get_close_matches(name, likely[:MAX_COMPARED], n=3, cutoff=0.6)
-    near = next((candidate for candidate in similar if is_close(name, candidate)), None)
+    by_letters: dict[str, str] = {}
+    for candidate in likely[:MAX_COMPARED]:
+        by_letters.setdefault(candidate.casefold(), candidate)
+    similar = difflib.get_close_matches(name.casefold(), by_letters, n=3, cutoff=0.6)
+    near = next((by_letters[letters] for letters in similar if is_close(name, letters)), None)
     if near is not None:
         return f"; did you mean '{near}'?"
     if 0 < len(names) <= 12:

@@ -59,7 +59,8 @@ def _repair(table: Table, frame: pd.DataFrame, index: int) -> pd.DataFrame | Non
             if repaired is None:
                 return None
             columns[name] = repaired
-    made = pd.DataFrame(columns).dropna()  # rows without a name say nothing of other tables
+    needed = [name for name in columns if not table.columns[name].nullable]
+    made = pd.DataFrame(columns).dropna(subset=needed)  # rows without a name say nothing of other tables
     if table.key:
         made = made.drop_duplicates(table.key_in(made))
     if made.empty and not table.may_be_empty:
@@ -85,13 +86,14 @@ def _repair_numbers(column: Column, values_given: pd.Series, index: int) -> pd.S
     """Return numbers with a valid one in place of faulty ones; None where none is known."""
     values = pd.to_numeric(values_given, errors="coerce").astype(float)  # times may be texts still
     good = values.notna() & _satisfying(column, values)
-    if good.all():
+    is_valid = good | values_given.isna() if column.nullable else good  # a blank cell may decide a rule
+    if is_valid.all():
         return values
     stand_ins = sorted({float(values[good].min()), float(values[good].max())} if good.any() else set())
     if len(stand_ins) < 2:
         tried = pd.Series([*stand_ins, *STAND_INS])
         stand_ins = sorted(tried[_satisfying(column, tried)].drop_duplicates().iloc[:2])
-    return values.where(good, stand_ins[index]) if stand_ins else None
+    return values.where(is_valid, stand_ins[index]) if stand_ins else None
 
 
 def _satisfying(column: Column, values: pd.Series) -> pd.Series:

@@ -42,7 +42,7 @@ from planner.io.raw_table import (
     title_notes,
     with_numbers,
 )
-from planner.io.sheet_rows import drop_other_rows
+from planner.io.sheet_rows import add_units, drop_other_rows
 from planner.io.text_files import MAX_LINE_BYTES, open_as_utf8, require_file
 
 MAX_UNPACKED: Final = 1 << 30
@@ -108,7 +108,7 @@ def _headers_by_delimiter(file: TableFile, path: Path) -> list[list[str]]:
     for delimiter in [stated] if stated else DELIMITERS:
         rows = [_split(line, delimiter) for line in lines[skipped:]]
         for index in likely_headers(rows) or [0]:
-            header = _header(file, path, delimiter, skipped + index)
+            header, _ = _header(file, path, delimiter, skipped + index)
             if header not in headers:
                 headers.append(header)
     return headers
@@ -150,28 +150,30 @@ def _unpack(path: Path, into: Path) -> None:
 def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...], folder: Path) -> RawTable:
     delimiter, skipped = _find_delimiter(table, file, path)
     _require_short_rows(file, path, delimiter)
-    header = _header(file, path, delimiter, skipped)
+    header, has_units = _header(file, path, delimiter, skipped)
     titles = title_notes(
         [[line] for line in _first_lines(path)[:skipped] if not _names_separator(line)], file.name, skipped
     )
     path, comments = _without_comments(path, delimiter, skipped + 1, len(header), folder)
     names = name_columns(header)
     match = find_columns(table, file, names, file.name)
+    left_out = [*range(skipped), *([skipped + 1] if has_units else [])]
+    first_row = 2 + len(left_out)
     is_plain = delimiter == "," and file.layout.decimal is None and file.layout.thousands is None
     numbers = number_columns(table, match)
     types = _types_of_texts(table, names, match, numbers)
     if is_plain:
-        frame = _parse(file, path, delimiter, names, types, skipped)
+        frame = _parse(file, path, delimiter, names, types, left_out)
         is_plain = all(pd.api.types.is_numeric_dtype(frame[name]) for name in numbers)
     if not is_plain:  # one number with a comma tells how to read all of them
-        frame = _parse(file, path, delimiter, names, types | dict.fromkeys(numbers, str), skipped)
+        frame = _parse(file, path, delimiter, names, types | dict.fromkeys(numbers, str), left_out)
     if comments:
         traits = (f"{counted(comments, 'lines of comments')} left out", *traits)
     if delimiter != ",":
         traits = (f"separated by {DELIMITERS[delimiter]}s", *traits)
-    frame, others = drop_other_rows(table, frame, match, 2 + skipped)
+    frame, others = drop_other_rows(table, frame, match, first_row)
     notes = (*titles, *place_notes(others, file.name))
-    raw = RawTable(frame=frame, match=match, first_row=2 + skipped, traits=traits, notes=notes)
+    raw = RawTable(frame=frame, match=match, first_row=first_row, traits=traits, notes=notes)
     return raw if is_plain else with_numbers(table, file, raw, point_is_decimal=delimiter == ",")
 
 
@@ -317,23 +319,40 @@ def _without_comments(path: Path, delimiter: str, start: int, fields: int, folde
     return copy, count
 
 
-def _header(file: TableFile, path: Path, delimiter: str, skipped: int) -> list[str]:
+def _header(file: TableFile, path: Path, delimiter: str, skipped: int) -> tuple[list[str], bool]:
+    """Return the names of the columns, and whether the line below them says their units."""
     with path.open(encoding="utf-8-sig", newline="") as opened:
         for _ in range(skipped):
             opened.readline()
+        reader = csv.reader(opened, delimiter=delimiter)
         try:
-            header = next(csv.reader(opened, delimiter=delimiter), [])
+            header = next(reader, [])
         except csv.Error as error:
             raise InputError(f"{file.name} row {1 + skipped}: {error}") from None
+        lines = reader.line_num
+        try:
+            below = [next(reader, []), next(reader, [])]
+        except csv.Error:
+            below = [[], []]
     if header and header[0].startswith(COMMENT):
         header[0] = header[0].removeprefix(COMMENT).strip()
     require_header(file.name, header)
-    return header
+    with_units = add_units(header, *below) if lines == 1 else None
+    return (header, False) if with_units is None else (with_units, True)
 
 
 def _parse(
-    file: TableFile, path: Path, delimiter: str, names: Sequence[str], types: Mapping[str, Any], skipped: int
+    file: TableFile,
+    path: Path,
+    delimiter: str,
+    names: Sequence[str],
+    types: Mapping[str, Any],
+    skipped: Sequence[int],
 ) -> pd.DataFrame:
+    """Return the cells below the header.
+
+    skipped  indices of the lines above the header, and of that with units below it
+    """
     try:
         with warnings.catch_warnings():
             # pandas only warns where a row has more fields than the header
@@ -343,7 +362,7 @@ def _parse(
                 sep=delimiter,
                 header=0,
                 names=list(names),
-                skiprows=skipped,
+                skiprows=skipped or None,
                 dtype=dict(types),
                 # only an empty field is missing: a node may be called "NA"
                 keep_default_na=False,

@@ -7,6 +7,7 @@ they are, but for names that differ by spaces alone, which nobody sees, or by th
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
@@ -20,6 +21,8 @@ from planner.formatting import counted
 
 FOOTNOTE: Final = re.compile(r"\s*[*†‡§¹²³⁴⁵⁶⁷⁸⁹]{1,3}$")
 """Marks of footnotes behind a name."""
+WITHOUT_WIDTH: Final = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+"""Letters that nobody sees, to be left out of names that are compared."""
 MAX_NAMES: Final = 1_000_000
 """Names of nodes in tables up to which other spellings are looked for."""
 
@@ -34,6 +37,7 @@ def unify_names(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> 
     spelling = _spell_without_spaces(chain.from_iterable(names_of.values()))
     first, *_ = columns
     by_case = _spell_without_case(names_of[first], spelling)
+    _note_alike(by_case, frames[first].attrs.get("where", first))
     for table, names in columns.items():
         selected = {name: _select_spelling(name, spelling, by_case) for name in names_of[table]}
         changes = {name: node for name, node in selected.items() if node != name}
@@ -93,6 +97,15 @@ def _note_changes(changes: Mapping[str, str], where: str) -> None:
     add_note(f"assumed: {where}: '{name}' is the node '{node}'{count}")
 
 
+def _note_alike(by_case: Mapping[str, Sequence[str]], where: str) -> None:
+    """Say that nodes of one table are different although their names differ by case only."""
+    alike = [names for names in by_case.values() if len(names) > 1]
+    if alike:
+        names = ", ".join(f"'{name}'" for name in alike[0][:3])
+        more = f", and {counted(len(alike) - 1, 'more names')} likewise" if len(alike) > 1 else ""
+        add_note(f"assumed: {where}: {names} are different nodes, by case{more}")
+
+
 def nodes_of(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> frozenset[str]:
     """Return the names of nodes in tables."""
     columns = _named_columns(tables, frames)
@@ -112,7 +125,10 @@ def _distinct(frame: pd.DataFrame, columns: Iterable[str]) -> list[str]:
 
 
 def _without_spaces(name: str) -> str:
-    return " ".join(name.split())
+    """Return a name without the spaces around it and letters of no width, in composed Unicode (NFC)."""
+    if name.isascii():
+        return " ".join(name.split())
+    return unicodedata.normalize("NFC", " ".join(name.translate(WITHOUT_WIDTH).split()))
 
 
 def _rename(frame: pd.DataFrame, columns: Iterable[str], changes: Mapping[str, str]) -> pd.DataFrame:

@@ -38,6 +38,11 @@ CURRENCY: Final = re.compile(
     re.IGNORECASE,
 )
 """The currency of an amount of money, before or behind its number."""
+AMOUNT: Final = re.compile(
+    rf"(?P<count>\d{{1,4}}[ ]*[x×*][ ]*)?(?P<number>[+-]?[\d.,{SPACES}{APOSTROPHES}]*(?:[eE][+-]?\d+)?)"
+    r"(?P<unit>[^\W\d_].*)"
+)
+"""A number with a unit behind it, also several of them, such as `4x1,000 Mbit/s`."""
 NAMES: Final = {",": "comma", ".": "point"}
 GROUP_NAMES: Final = {
     ",": "commas",
@@ -106,7 +111,7 @@ def read_numbers(
         columns_of_text = {
             name: column.str.replace(CURRENCY, "", regex=True) for name, column in columns_of_text.items()
         }
-    texts = {name: column.str.replace(PERCENT, "", regex=True) for name, column in columns_of_text.items()}
+    texts = {name: _without_units(column) for name, column in columns_of_text.items()}
     only: dict[str, _Evidence] = {}
     both: dict[str, _Evidence] = {}
     groups: set[str] = set()
@@ -125,8 +130,7 @@ def read_numbers(
     groups |= {other for cell in (*only.values(), *both.values()) if other in cell.text}
     style = NumberStyle(decimal, frozenset(groups), next(iter(currencies), ""))
     changed = {
-        name: _convert(frame[name], column, columns_of_text[name].str.contains(PERCENT), style)
-        for name, column in texts.items()
+        name: _convert(frame[name], column, columns_of_text[name], style) for name, column in texts.items()
     }
     return (frame.assign(**changed) if changed else frame), style, []
 
@@ -148,6 +152,33 @@ def _texts(column: pd.Series) -> pd.Series:
     if present.dtype == object:
         present = present[present.map(lambda value: isinstance(value, str))]
     return present.astype(str)
+
+
+def _without_units(column: pd.Series) -> pd.Series:
+    """Return the numbers of texts, without percent signs, and without the units behind marked ones."""
+    numbers = column.str.replace(PERCENT, "", regex=True)
+    has_unit = numbers.str.contains(r"\d\s*[^\W\d_]", regex=True) & numbers.str.contains(MARKED)
+    cells = {text: _number_of(text) for text in numbers[has_unit].unique().tolist()}
+    return numbers.where(~has_unit, numbers.map(cells)) if cells else numbers
+
+
+def _number_of(text: str) -> str:
+    """Return the number of a text that has a unit behind a number with marks; other texts as they are."""
+    amount = AMOUNT.fullmatch(text.strip())
+    if amount is None or not MARKED.search(number := amount["number"].strip()):
+        return text
+    return number if any(form.fullmatch(number) for form in BY_DECIMAL.values()) else text
+
+
+def _with_unit(number: float, text: str) -> str:
+    """Return a number in plain form with the percent sign or the unit of its text."""
+    if PERCENT.search(text):
+        return f"{number!r}%"
+    amount = AMOUNT.fullmatch(text.strip())
+    if amount is None:
+        return text
+    space = "" if amount["number"][-1:].isdigit() else " "
+    return f"{amount['count'] or ''}{number!r}{space}{amount['unit']}"
 
 
 def _keep_first(evidence: dict[str, _Evidence], key: str, column: str, cells: pd.Series) -> None:
@@ -195,10 +226,13 @@ def _read(text: str, decimal: str) -> str:
     return text.replace(other, "").replace(decimal, ".")
 
 
-def _convert(column: pd.Series, texts: pd.Series, is_percent: pd.Series, style: NumberStyle) -> pd.Series:
+def _convert(column: pd.Series, texts: pd.Series, given: pd.Series, style: NumberStyle) -> pd.Series:
     """Return a column with its texts as numbers; those that are no numbers stay as they are.
 
-    Numbers in percent stay texts, in plain form, such as 12.5%: only columns of shares may have them.
+    Numbers in percent or with a unit stay texts, in plain form, such as 12.5%: the column decides.
+
+    texts  without percent signs and units
+    given  with them
     """
     plain = texts.str.strip()
     marked = plain.str.contains(MARKED) & plain.str.fullmatch(BY_DECIMAL[style.decimal])
@@ -207,10 +241,13 @@ def _convert(column: pd.Series, texts: pd.Series, is_percent: pd.Series, style: 
     plain = plain.where(~marked, without.str.replace(style.decimal, ".", regex=False))
     numbers: pd.Series = pd.to_numeric(plain, errors="coerce")
     numbers = numbers[np.isfinite(numbers)]  # "nan" and "inf" are left to the rule that numbers are finite
-    in_percent = numbers.index[is_percent[numbers.index].to_numpy(bool)]
-    if len(numbers) == column.notna().sum() and not len(in_percent):
+    with_unit = numbers.index[(given != texts)[numbers.index].to_numpy(bool)]
+    if len(numbers) == column.notna().sum() and not len(with_unit):
         return numbers.astype(float).reindex(column.index)
     mixed = column.astype(object)
     mixed[numbers.index] = numbers.to_numpy(object)
-    mixed[in_percent] = [f"{number!r}%" for number in numbers[in_percent].tolist()]
+    mixed[with_unit] = [
+        _with_unit(number, text)
+        for number, text in zip(numbers[with_unit].tolist(), given[with_unit].tolist(), strict=True)
+    ]
     return mixed

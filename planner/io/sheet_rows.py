@@ -25,6 +25,8 @@ NOTE_MARKS: Final = ("note", "source:", "*", "remark", "legend", "comment", "#",
 NOTE_WORDS: Final = 3
 """Words from which a lone text directly below a table is a note."""
 MARKED_UNIT: Final = re.compile(r"[(\[]?\s*(?P<unit>[^()\[\]]+?)\s*[)\]]?")
+LIKE_NUMBER: Final = re.compile(r"[-+$€£¥(]?[.,]?\d|-+$|n/?a$|inf|∞", re.IGNORECASE)
+"""The beginning of a cell with a number, or of a word in place of one."""
 NO_UNITS: Final = frozenset({"-", "text", "string", "name", "%", "id", "n/a", "none", "number", "#"})
 """Texts in a row of units for columns that have none."""
 RELATIVE_TOLERANCE: Final = 1e-6
@@ -39,10 +41,13 @@ def is_sum(text: object) -> bool:
     return any(SUMS.fullmatch(plain(stem)) is not None for stem in stems)
 
 
-def add_units(names: Sequence[str], below: Sequence[str]) -> list[str] | None:
+def add_units(
+    names: Sequence[str], below: Sequence[str], first: Sequence[str] | None = None
+) -> list[str] | None:
     """Return names of columns with the units that the row below them says; None where it is no row of units.
 
     below  texts of the row below the header
+    first  texts of the row below that one, which has numbers where units are; None: not known
     """
     texts = [text.strip() for text in below[: len(names)]] + [""] * (len(names) - len(below))
     if any(text.strip() for text in below[len(names) :]):
@@ -50,10 +55,26 @@ def add_units(names: Sequence[str], below: Sequence[str]) -> list[str] | None:
     units = [_unit_text(text) if text else "" for text in texts]
     if not any(units) or any(unit is None for unit in units):
         return None
+    if first is not None and not _are_amounts(first, [bool(unit) for unit in units]):
+        return None
+    if any(_contradicts(name, unit) for name, unit in zip(names, units, strict=True)):
+        return None
     return [
         f"{name} ({unit})" if unit and not split_unit(name) else name
         for name, unit in zip(names, units, strict=True)
     ]
+
+
+def _contradicts(name: str, unit: str | None) -> bool:
+    """Return whether the name of a column says another unit than the row below it."""
+    stated = {found for _, units in split_unit(name) for found in units}
+    return bool(unit and stated) and stated.isdisjoint(find_units(unit or ""))
+
+
+def _are_amounts(row: Sequence[str], has_unit: Sequence[bool]) -> bool:
+    """Return whether a row has numbers, and else nothing, in the columns with a unit: `m` may be a node."""
+    cells = [text.strip() for text, marked in zip(row, has_unit, strict=False) if marked]
+    return any(cells) and all(LIKE_NUMBER.match(text) for text in cells if text)
 
 
 def _unit_text(text: str) -> str | None:

@@ -127,7 +127,7 @@ def sheet_columns(path: Path, sheet: str, header: int | None = None) -> list[lis
     """
     if header is not None:
         above = max(0, header - 2)
-        known = [[_text(cell) for cell in row] for row in _cells(path, sheet)[above : header + 1]]
+        known = [[_text(cell) for cell in row] for row in _cells(path, sheet)[above : header + 2]]
         return [_names_of(known, header - 1 - above)[0]] if header - 1 - above < len(known) else []
     rows = [[_text(cell) for cell in row] for row in _cells(path, sheet)[:MAX_TITLE_ROWS]]
     headers = [_names_of(rows, index)[0] for index in likely_headers(rows)]
@@ -142,7 +142,8 @@ def _names_of(rows: Sequence[Sequence[str]], index: int) -> tuple[list[str], boo
     """Return the names of the columns in a row, and whether the row below it says their units."""
     header = without_blank_end(rows[index])
     names = name_columns(tell_apart(header, rows[index - 1] if index else ()))
-    with_units = add_units(names, rows[index + 1]) if index + 1 < len(rows) else None
+    first = rows[index + 2] if index + 2 < len(rows) else None
+    with_units = add_units(names, rows[index + 1], first) if index + 1 < len(rows) else None
     return (names, False) if with_units is None else (with_units, True)
 
 
@@ -213,7 +214,7 @@ def _header(table: Table, file: TableFile, sheet: str, where: str) -> tuple[list
         rows = [[_text(cell) for cell in row] for row in cells[:MAX_TITLE_ROWS]]
         start = find_header(table, file, [tell_apart(row, above) for above, row in pairwise([[], *rows])])
     above = max(0, start - 1)
-    rows = [[_text(cell) for cell in row] for row in cells[above : start + 2]]
+    rows = [[_text(cell) for cell in row] for row in cells[above : start + 3]]
     if start >= len(cells):
         require_header(where, [])
     names, has_units = _names_of(rows, start - above)

@@ -31,6 +31,7 @@ def declared_tables() -> list[Table]:
         ("Cost per", "cost_per"),
         ("optimal", "optimum"),
         ("germany", "germany50"),
+        ("IP_SRC", "ip_src"),
     ],
 )
 def test_misspelled_words_are_close(name: str, other: str) -> None:
@@ -89,3 +90,7 @@ def test_a_misspelled_column_of_any_table_is_named() -> None:
 
 def test_a_name_is_compared_in_short_time_whatever_its_length() -> None:
     assert not is_close("a" * 1_000_000, "a" * 999_999)
+
+
+def test_a_name_that_is_valid_twice_is_listed_once() -> None:
+    assert did_you_mean("zzz", ["one", "two", "one"]) == "; valid: one, two"

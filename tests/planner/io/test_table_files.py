@@ -50,7 +50,64 @@ def frame_to(how: str) -> Content:
 HEAD: Final = ["tail", "head", "Capacity (Gbit/s)"]
 GERMAN: Final = "tail;head;capacity_mbps\na;b;1.500,5\nb;a;2.000,25\n"
 GERMAN_READ: Final = {**RIGHT, "capacity_mbps": [1500.5, 2000.25]}
+UNITS_BELOW: Final = "tail,head,Capacity,Delay\n,,Gbit/s,ms\na,b,1.5,3\nb,a,2,4\n"
 VARIANTS: Final[Mapping[str, Variant]] = {
+    # --- units below the header, and numbers with groups and units
+    "units below": Variant(
+        file="links.csv",
+        content=UNITS_BELOW,
+        read={**RIGHT, "latency_ms": [3.0, 4.0]},
+        notes=(
+            GBPS.format("csv").replace(
+                "capacity_mbps (times 1,000)", "capacity_mbps (times 1,000), 'Delay (ms)' as latency_ms"
+            ),
+        ),
+    ),
+    "units below, a row later": Variant(
+        file="links.csv",
+        content=UNITS_BELOW.replace("2,4", "-2,4"),
+        faults=("links.csv row 4: capacity_mbps is -2000.0, must be at least 0",),
+    ),
+    "units below are others": Variant(
+        file="links.csv",
+        content=UNITS_BELOW.replace("Capacity", "Capacity (Mbit/s)"),
+        faults=(
+            "links.csv row 2: capacity_mbps is 'Gbit/s', must be a number",
+            "links.csv row 2: head is empty",
+            "links.csv row 2: tail is empty",
+        ),
+    ),
+    "nodes called as units": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps,comment\nm,s,1500,ms\ns,m,2000,s\n",
+        read={"tail": ["m", "s"], "head": ["s", "m"], "capacity_mbps": [1500.0, 2000.0]},
+        notes=("links.csv: ignored columns 'comment'",),
+    ),
+    "groups and units": Variant(
+        file="links.csv",
+        content='tail,head,capacity_mbps\na,b,"1,500.0 Mbit/s"\nb,a,2\'000 Mbit/s\n',
+        read=RIGHT,
+        notes=(
+            "links.csv: read 2 cells of capacity_mbps with a unit, such as '1500.0 Mbit/s' as 1,500 Mbit/s",
+            "links.csv: apostrophes between thousands, commas between thousands",
+        ),
+    ),
+    "decimal comma and unit": Variant(
+        file="links.csv",
+        content="tail;head;capacity_mbps\na;b;1,5 Gbit/s\nb;a;2\u202f000 Mbit/s\n",
+        read=RIGHT,
+        notes=(
+            "links.csv: read 2 cells of capacity_mbps with a unit, such as '1.5 Gbit/s' as 1,500 Mbit/s",
+            "links.csv: separated by semicolons, decimal comma, spaces between thousands",
+        ),
+    ),
+    "unclear comma before a unit": Variant(
+        file="links.csv",
+        content='tail,head,capacity_mbps\na,b,"1,500 Mbit/s"\nb,a,2 Gbit/s\n',
+        faults=(
+            'links.csv row 2: capacity_mbps is \'1,500\', 1500 or 1.500? say [problem.tables.TABLE] decimal = "." or ","',
+        ),
+    ),
     # --- dialects
     "plain": Variant(file="links.csv", content=PLAIN, read=RIGHT),
     "semicolons": Variant(

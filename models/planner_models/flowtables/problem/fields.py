@@ -238,6 +238,8 @@ class Layout:
     def _parse_keyword(self, word: str, number: int | None = None) -> list[tuple[str, list[Cube]]]:
         """Return the cubes of `ip`, `arp` or a protocol."""
         number = PROTOCOLS.get(word) if number is None else number
+        if word in self.by_name and number is None:
+            raise BadMatch(f"'{word}' has no value: write {word}=VALUE")
         if word not in ("ip", "arp") and number is None:
             names = [*self.by_name, *PROTOCOLS, "ip", "arp"]
             raise BadMatch(f"'{word}' is no field with a value, and no protocol", near=(word, names))

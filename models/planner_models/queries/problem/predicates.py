@@ -178,8 +178,11 @@ def read_atom(token: str, layout: Layout) -> Predicate:
 
 
 def find_field(name: str, layout: Layout) -> str:
-    """Return our name of a field, which may have Frenetic's or that of OpenFlow 1.0."""
-    return ALIASES.get(name, name) if name not in layout.by_name else name
+    """Return our name of a field, which may have Frenetic's or that of OpenFlow 1.0, in any case."""
+    if name in layout.by_name:
+        return name
+    lower = name.lower()
+    return ALIASES.get(lower, lower if lower in layout.by_name else name)
 
 
 def rename_fields(text: str, layout: Layout) -> str:

@@ -79,6 +79,7 @@ def test_an_approximation_holds_all_headers_of_the_predicate() -> None:
         ("tp_dst=80)", "'\\)' is not expected there"),
         ("| tp_dst=80", "'\\|' has nothing before it"),
         ("tp_dst=70000", "70000 does not fit into the 16 bits of tp_dst"),
+        ("ip_src", "'ip_src' has no value: write ip_src=VALUE"),
         ("in_port=2=", "is no field with a value"),
         ("!" * 60 + "udp", "more than 50"),
         ("ip_src=10.0.0.*/8", "no value of ip_src"),
