@@ -569,7 +569,12 @@ def _find_other_names(table: Table, others: Sequence[str], matches: Found) -> No
     """Add columns without a unit by the names that other tools give to those that are not found."""
     spellings = {name: _spellings(name) for name in others}
     for ours, synonyms in _names_without_unit(table):
-        if ours not in matches and (names := [name for name in others if spellings[name] & synonyms]):
+        if ours in matches:
+            continue
+        names = [name for name in others if spellings[name] & synonyms]
+        if not names and table.columns[ours].kind == "window":
+            names = [name for name in others if _stems_of_time(name) & synonyms]
+        if names:
             matches[ours] = {name: Fraction(1) for name in names}
 
 
@@ -588,6 +593,15 @@ def _spellings(name: str) -> set[str]:
     """Return a name without case and punctuation, also without its currency or its last brackets."""
     without_brackets = REMARK.sub("", name) if len(name) <= LONGEST_NAME else name
     return {plain(name), plain(without_currency(name)), plain(without_brackets)} - {""}
+
+
+def _stems_of_time(name: str) -> set[str]:
+    """Return a name without a unit of time, as that of a count since 1970, such as `timestamp_ms`."""
+    return {
+        plain(stem)
+        for stem, units in split_unit(name)
+        if stem and any(unit.dimension == "time" for unit in units)
+    }
 
 
 def _match_by_dimension(table: Table, others: Sequence[str], matches: Found) -> None:

@@ -39,6 +39,12 @@ MONTHS_OF_CHANGES: Final = (3, 4, 9, 10, 11)
 UNITS: Final = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
+EPOCHS: Final = ((1, 60.0, "s"), (10**3, 1.0, "ms"), (10**6, 1.0, "us"), (10**9, 1.0, "ns"))
+"""Units of counts since 1970: how many are a second, and of how many seconds the steps are multiples."""
+EPOCH_YEARS_S: Final = (978_307_200.0, 4_102_444_800.0)
+"""The years 2001 to 2100, s since 1970."""
+
+
 class UnclearTimes(ValueError):
     """Times that have several readings, or none."""
 
@@ -151,6 +157,26 @@ def _iso(match: re.Match[str], *, is_day_first: bool) -> str:
     day, month = (match[1], match[2]) if is_day_first else (match[2], match[1])
     time = (match[4] or "00:00").zfill(5)
     return f"{match[3]}-{month.zfill(2)}-{day.zfill(2)} {time}"
+
+
+def read_epochs(numbers: pd.Series) -> tuple[pd.Series, str] | None:
+    """Return numbers as timestamps in UTC where they count from 1970, and their unit; None for others.
+
+    A count is of this century, and its steps are whole seconds; whole minutes where it is in seconds.
+    """
+    values = numbers.to_numpy(np.float64)
+    if len(values) < 2 or not np.isfinite(values).all():
+        return None
+    for size, multiple_s, unit in EPOCHS:
+        seconds = values / size
+        if EPOCH_YEARS_S[0] <= seconds.min() and seconds.max() <= EPOCH_YEARS_S[1]:
+            ms = np.round(seconds * 1e3).astype(np.int64)
+            steps = np.diff(np.unique(ms))
+            if not len(steps) or (steps % int(multiple_s * 1e3)).any():
+                return None
+            times = pd.to_datetime(ms, unit="ms", utc=True)
+            return pd.Series(times, index=numbers.index), unit
+    return None
 
 
 def number_times(values: pd.Series) -> Windows:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from planner.contract.cell_units import ABSENT, is_unlimited, read_amounts, unclear_unit
 from planner.contract.columns import ColumnMatch, match_columns
 from planner.contract.notes import add_note
-from planner.contract.periods import UnclearTimes, describe_numbers, is_time, number_times
+from planner.contract.periods import UnclearTimes, describe_numbers, is_time, number_times, read_epochs
 from planner.contract.table import FEW_VALUES, FINITE, Column, Table
 from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
@@ -462,7 +462,12 @@ def _convert_windows(name: str, values: pd.Series, broken: _RowFaults) -> pd.Ser
             [_number_fault(name, values.iloc[other], "a time as in other rows")],
         )
         return values
-    if timed.any():
+    numbers, unit = values, ""
+    if not timed.any():
+        numbers = _convert(name, Column(kind="number", about="", rules=()), values, broken)
+        if not broken.lines and (epochs := read_epochs(numbers)) is not None:
+            values, unit = epochs
+    if timed.any() or unit:
         try:
             windows = number_times(values)
         except UnclearTimes as error:
@@ -474,9 +479,9 @@ def _convert_windows(name: str, values: pd.Series, broken: _RowFaults) -> pd.Ser
         if not isinstance(values.dtype, pd.DatetimeTZDtype):
             broken.changes[name] = windows.changes
         numbers = pd.Series(windows.numbers, index=values.index)
-        notes = windows.notes
+        counted_from = (f"assumed: {name} counts {unit} since 1970, in UTC",) if unit else ()
+        notes = (*counted_from, *windows.notes)
     else:
-        numbers = _convert(name, Column(kind="number", about="", rules=()), values, broken)
         notes = () if broken.lines else describe_numbers(np.asarray(numbers, dtype=np.float64))
     for note in notes:
         mark = next((mark for mark in ("assumed: ", "warning: ") if note.startswith(mark)), "")

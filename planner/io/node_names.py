@@ -97,13 +97,30 @@ def _note_changes(changes: Mapping[str, str], where: str) -> None:
     add_note(f"assumed: {where}: '{name}' is the node '{node}'{count}")
 
 
-def _note_alike(by_case: Mapping[str, Sequence[str]], where: str) -> None:
-    """Say that nodes of one table are different although their names differ by case only."""
+def _note_alike(by_case: Mapping[str, Sequence[str]], where: str, what: str = "nodes") -> None:
+    """Say that names of one table are different although they differ by case or spaces only."""
     alike = [names for names in by_case.values() if len(names) > 1]
     if alike:
         names = ", ".join(f"'{name}'" for name in alike[0][:3])
         more = f", and {counted(len(alike) - 1, 'more names')} likewise" if len(alike) > 1 else ""
-        add_note(f"assumed: {where}: {names} are different nodes, by case{more}")
+        add_note(f"assumed: {where}: {names} are different {what}, by case or spaces{more}")
+
+
+def note_alike_keys(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> None:
+    """Say which names of keys, other than nodes, are kept apart although they differ by case or spaces."""
+    for table in tables:
+        frame = frames.get(table.name)
+        if frame is None:
+            continue
+        keys = [name for name in table.key if name in frame and table.columns[name].is_label]
+        for key in keys:
+            if key in _node_columns(table):
+                continue
+            names = _distinct(frame, [key])
+            by_case: dict[str, list[str]] = {}
+            for name in names if len(names) <= MAX_NAMES else ():
+                by_case.setdefault(_without_spaces(name).casefold(), []).append(name)
+            _note_alike(by_case, frame.attrs.get("where", table.name), f"names of {key}")
 
 
 def nodes_of(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> frozenset[str]:

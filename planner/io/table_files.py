@@ -37,7 +37,7 @@ from planner.io.joined_times import join_times
 from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import SquareTable, can_be_matrix, list_pairs, read_square_table
-from planner.io.node_names import nodes_of, unify_names
+from planner.io.node_names import nodes_of, note_alike_keys, unify_names
 from planner.io.open_columns import (
     describe_guess,
     find_context_unit,
@@ -91,7 +91,9 @@ def read_problem(
     build   makes a problem of tables, and raises InputError where they do not fit together
     faults  those that are known already, such as of missing files
     """
-    return unify_names(tables, _take_problem(tables, _readers(tables, files), build, faults))
+    unified = unify_names(tables, _take_problem(tables, _readers(tables, files), build, faults))
+    note_alike_keys(tables, unified)
+    return unified
 
 
 def check_problem(

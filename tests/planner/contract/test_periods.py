@@ -25,6 +25,22 @@ def read(values: Any) -> tuple[list[float], list[str]]:
     return frame["window"].tolist(), notes
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_counts_since_1970_are_times(unit: str) -> None:
+    minutes = pd.to_datetime(["2026-03-29 00:55", "2026-03-29 01:00", "2026-03-29 01:10"])
+    numbers, notes = read(minutes.as_unit(unit).astype("int64"))
+    assert numbers == [1.0, 2.0, 3.0]
+    assert notes[0] == f"assumed: t: window counts {unit} since 1970, in UTC"
+    assert "2026-03-29 00:55 to 2026-03-29 01:10" in notes[1]
+
+
+@pytest.mark.parametrize("values", [[2026032900, 2026032901], [10**9 + 1, 10**9 + 2], [1.0, 1e12]])
+def test_other_numbers_are_no_times(values: list[float]) -> None:
+    numbers, notes = read(values)
+    assert numbers == values
+    assert not any("1970" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -69,8 +85,8 @@ def test_time_zones_tell_apart_the_hour_that_comes_twice() -> None:
         ([0, 1, 1000], "warning: t: 998 windows are missing (2, 3, 4 and 995 more): the 3 windows with rows"),
         ([1, 3, 7, 9, 12], "warning: t: numbers of windows are not regular, 2 to 4 apart: each counts"),
         (
-            [1711843200000, 1711843500000],
-            "assumed: t: windows are numbered in steps of 300,000, from 1711843200000 to 1711843500000: 2",
+            [171184320, 171484320],
+            "assumed: t: windows are numbered in steps of 300,000, from 171184320 to 171484320: 2",
         ),
         (
             ["2024-01-01 00:00", "2024-01-01 00:05", "2024-01-01 00:15"],

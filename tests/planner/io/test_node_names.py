@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from planner.contract.notes import observe_notes
-from planner.io.node_names import unify_names
+from planner.io.node_names import note_alike_keys, unify_names
 from planner.scenarios.catalogue import find_system
 
 
@@ -24,7 +24,15 @@ def test_nodes_that_differ_by_case_only_are_said() -> None:
     with observe_notes(notes.append):
         tables = _unify(["Paris", "paris"], "Paris")
     assert tables["links"]["tail"].tolist() == ["Paris", "paris"]
-    assert notes == ["assumed: links: 'Paris', 'paris' are different nodes, by case"]
+    assert notes == ["assumed: links: 'Paris', 'paris' are different nodes, by case or spaces"]
+
+
+def test_names_of_other_tables_that_look_alike_are_said() -> None:
+    notes: list[str] = []
+    blocks = pd.DataFrame({"query": ["a", " a", "b"]})
+    with observe_notes(notes.append):
+        note_alike_keys(find_system("queries").problem.tables, {"queries": blocks})
+    assert notes == ["assumed: queries: 'a', ' a' are different names of query, by case or spaces"]
 
 
 def _unify(tails: list[str], source: str) -> dict[str, pd.DataFrame]:

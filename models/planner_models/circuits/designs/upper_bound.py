@@ -21,6 +21,7 @@ from planner_models.circuits.designs.week_program import BlockProgram, ScaledPro
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
+LARGEST_COEFFICIENT: Final = 1e9  # of the share of a pair's day; solvers refuse larger ones
 SAME_SIZE_RATIO: Final = 1.02  # demands nearer to each other than this are of one size
 
 
@@ -181,7 +182,8 @@ def build_model(
     within = -sp.eye_array(lines) if apart else -sp.kron(every, np.ones((lines, 1)))
     busy = loads @ sp.diags_array(1 / np.tile(task.rate, kind))
     program.add("busy", upper=0.0, circuit=busy, time=within)
-    program.add("wholes", upper=0.0, circuit=loads @ sp.diags_array(1 / upper), days=within)
+    shares = np.minimum(1 / upper, LARGEST_COEFFICIENT)  # smaller ones only loosen the bound
+    program.add("wholes", upper=0.0, circuit=loads @ sp.diags_array(shares), days=within)
     lower = np.broadcast_to(edge[:-1], width)
     program.add("least", upper=0.0, days=sp.diags_array(lower), time=-each)
     if not apart:
