@@ -281,7 +281,7 @@ def test_lists_of_columns_and_times_of_pandas(tmp_path: Path) -> None:
     (tmp_path / "rates.json").write_text(milliseconds.to_json())
     frame, notes = read(tmp_path / "rates.json")
     assert frame["window"].nunique() == 3
-    assert any("numbered in steps of 3,600,000" in note for note in notes)
+    assert "assumed: rates.json: window counts ms since 1970, in UTC" in notes
     (tmp_path / "rates.json").write_text(timed.to_json(date_format="iso"))
     assert read(tmp_path / "rates.json")[0]["window"].tolist() == [1.0, 2.0, 3.0]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -587,3 +588,15 @@ def test_the_system_is_found_by_name() -> None:
 
     assert "circuits" in system_names()
     assert circuits.SYSTEM.name == "circuits"
+
+
+def test_the_bound_covers_demands_that_differ_by_18_decades() -> None:
+    racks = pd.DataFrame({"rack": ["a", "b", "c"], "circuit_mbps": 1e5, "packet_mbps": [1e4, 1e4, 0.0]})
+    demands = pd.DataFrame(
+        [("a", "b", 8e7), ("b", "c", 8e-6), ("c", "a", 8e12)], columns=["source_rack", "target_rack", "bits"]
+    )
+    problem = Circuits.from_tables(
+        {"racks": racks, "demands": demands, "switch": pd.DataFrame({"night_us": [0.0]})}
+    )
+    bound = upper_bound.bound_schedules(problem).proof.bound
+    assert bound == pytest.approx(1e5, rel=1e-4)  # the largest demand takes 80 s alone
