@@ -316,6 +316,8 @@ def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]
         if not equals or not key.strip():
             faults.append(f"{option} {text}: must be KEY=VALUE")
             continue
+        if key.strip() in changes:
+            faults.append(f"{option} {text}: {key.strip()} has a value already")
         changes[key.strip()] = _value(value.strip())
     if faults:
         raise InputError(*faults)
@@ -349,6 +351,8 @@ def axes_of(given: list[str] | None) -> dict[str, list[Any]]:
         if not equals or not key.strip():
             faults.append(f"--set {text}: must be KEY=VALUE or KEY=V1,V2,...")
             continue
+        if key.strip() in axes:
+            faults.append(f"--set {text}: {key.strip()} has values already: write {key.strip()}=V1,V2,...")
         axes[key.strip()] = [_value(value) for value in _parts(values)]
     if faults:
         raise InputError(*faults)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from planner.formatting import amount_or_number, few, number, percent, scale_of, sizes
+from planner.formatting import amount_or_number, counted, few, number, percent, scale_of, sizes
 from planner.io.toml import format_value
 from planner.reports.document import Column, Page, Part, Table, Text, table_of
 from planner.reports.run_pages import closing_parts
@@ -159,7 +159,7 @@ def _notes_on_upgrades(result: Upgrades) -> list[Text | str]:
         notes.append(f"Left out, as later steps made it needless: {few(result.dropped)}.")
     if result.without_cost:
         notes.append(f"{result.without_cost:,} upgrades have no cost in the tables, and are no candidates.")
-    notes.append(Text(f"{result.solved:,} problems solved in {number(result.seconds)} s", "dim"))
+    notes.append(Text(f"{counted(result.solved, 'problems')} solved in {number(result.seconds)} s", "dim"))
     return notes
 
 

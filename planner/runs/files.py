@@ -18,7 +18,7 @@ from planner.contract.plan import Plan, Violations
 from planner.contract.problem import Problem
 from planner.contract.system import System
 from planner.errors import InputError, PlanRejected, did_you_mean
-from planner.formatting import counted, number, sizes
+from planner.formatting import counted, few, number, sizes
 from planner.io.file_replacement import replace_text
 from planner.io.layout import TABLE_FORMATS, TableFormat
 from planner.io.table_files import write_table, write_workbook
@@ -41,6 +41,9 @@ from planner.scenarios.existing_plans import take_plan
 from planner.scenarios.scenario import PLANS_FOLDER, PROBLEM_FOLDER, Entry, Scenario
 from planner.scenarios.starter import starter_text
 
+ORIGIN: Final = "Tables made by: "
+"""Beginning of the line of a generated scenario that says what made its tables."""
+MOST_NAMES: Final = 3
 WORKBOOK: Final = "tables.xlsx"
 """Workbook with a sheet for each table of a generated problem."""
 
@@ -162,14 +165,36 @@ def _write_problem(
     system: System, problem: Problem, folder: Path, table_format: TableFormat, command: str
 ) -> None:
     """Write a problem's tables, and a scenario over them that names the command that made them."""
+    _require_no_other_files(system, problem, folder, table_format)
     if table_format == "xlsx":
         path = WORKBOOK
         write_workbook(problem.to_tables(), make_folder(folder) / WORKBOOK)
     else:
         path = "."
         write_tables(problem.to_tables(), folder, table_format)
-    text = starter_text(system, origin=f"Tables made by: {command}", problem={"path": path})
+    text = starter_text(system, origin=f"{ORIGIN}{command}", problem={"path": path})
     replace_text(folder / "scenario.toml", text)
+
+
+def _require_no_other_files(
+    system: System, problem: Problem, folder: Path, table_format: TableFormat
+) -> None:
+    """Raise InputError where a folder has tables or a scenario that no earlier `generate` has made.
+
+    Tables of an earlier one that this one does not write would become part of the problem.
+    """
+    if not folder.is_dir():
+        return
+    scenario = folder / "scenario.toml"
+    is_ours = scenario.is_file() and f"# {ORIGIN}" in scenario.read_text("utf-8", errors="replace")
+    is_book = table_format == "xlsx"
+    written = {WORKBOOK} if is_book else {f"{name}.{table_format}" for name in problem.to_tables()}
+    stems = {table.name for table in system.problem.tables} | {Path(WORKBOOK).stem}
+    present = {path.name for path in folder.iterdir() if path.name.partition(".")[0] in stems}
+    others = present - written if is_ours else present | ({scenario.name} if scenario.exists() else set())
+    if others:
+        names = few(sorted(others), MOST_NAMES)
+        raise InputError(f"{folder}: holds {names} already; name another folder with --out")
 
 
 @dataclass(frozen=True, kw_only=True)

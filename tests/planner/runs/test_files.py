@@ -35,3 +35,18 @@ def test_a_link_in_the_folder_of_a_run_stays_a_link(
     assert len(links) >= 3
     assert all(path.is_symlink() and path.resolve().parent == elsewhere for path in links)
     assert (elsewhere / "run.json").read_text().startswith("{")
+
+
+def test_generate_replaces_only_what_it_made(tmp_path: Path) -> None:
+    command = ("generate", "traffic", "--preset", "fat_tree", "--set", "k=2", "--out", str(tmp_path))
+    (tmp_path / "links.csv").write_text("mine")
+    result = planner(*command)
+    assert (result.code, result.err) == (
+        1,
+        f"{tmp_path}: holds links.csv already; name another folder with --out\n",
+    )
+    assert (tmp_path / "links.csv").read_text() == "mine"
+    (tmp_path / "links.csv").unlink()
+    assert [planner(*command).code for _ in range(2)] == [0, 0]
+    (tmp_path / "tunnels.csv").write_text("of another problem")
+    assert "holds tunnels.csv already" in planner(*command).err

@@ -183,6 +183,14 @@ def test_a_bad_sweep_is_one_clear_line(
     assert result.err.startswith(message)
 
 
+def test_a_key_that_is_set_twice_is_refused() -> None:
+    from planner.cli.options import axes_of, changes_of
+
+    for read in (axes_of, changes_of):
+        with pytest.raises(InputError, match="--set a=2: a has"):
+            read(["a=1", "a=2"])
+
+
 def test_values_of_an_axis_may_have_commas() -> None:
     from planner.cli.options import axes_of
 
