@@ -70,7 +70,8 @@ def test_a_few_hostile_cases() -> None:
 def check_many(system: str = "", reader: str = "") -> None:
     """Check that no case has a fault, on all cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    crafted = range(FIRST_CRAFTED, FIRST_CRAFTED + CASES // 4)
+    # what was made to stop a reader is much the same in the tables of each system
+    crafted = range(FIRST_CRAFTED, FIRST_CRAFTED + CASES // (20 if system else 4))
     faults = faults_of([*range(CASES), *crafted], cores, system, reader)
     assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults[:100])
 
