@@ -39,7 +39,8 @@ epoch of names; where none is free ($B$ is Erlang's loss formula), the cut is no
 $$P(\text{no epoch}) = B\bigl(2^b - u,\; r L\,(\ln N - \psi(1 + r L))\bigr)$$
 
 for $b$ bits, $u$ epochs a cut, $r$ cuts in a time, and $N$ processes with mean life $L$.
-`planner simulate` draws years of failures, or replays recorded `events`, member by member.
+`planner simulate` draws years of failures, or replays recorded `events`, member by member. `planner roll`
+places members anew each month of a trace of incidents (series `incidents`), with the rates known by then.
 
 Tables: `sites(site, kind, parent, fails_per_month, repair_s, price_per_month, hosts?, state?, latitude?,
 longitude?)`, `services(service, protocol, faults, members?, managers?, failover_s, down_cost_per_s,
@@ -87,6 +88,7 @@ from planner_models.membership.problem.generators import PRESETS, small
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.readers.sources import SOURCES
 from planner_models.membership.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.membership.problem.series import SERIES
 from planner_models.membership.published import TARGETS
 from planner_models.membership.simulation.study import SIMULATION
 
@@ -133,6 +135,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=Membership.from_tables,
         sources=SOURCES,
+        series=SERIES,
         presets=PRESETS,
         adjust=adjust,
         draw=draw_problem,

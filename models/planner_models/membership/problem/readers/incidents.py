@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -73,6 +73,14 @@ def read_incidents(path: Path, kinds: dict[str, str], months: float) -> dict[str
     months  length of the observation
     raises  InputError for unknown sites, times that are none, and an end before its start
     """
+    return rates_by_kind(read_outages(path, kinds), kinds, months)
+
+
+def read_outages(path: Path, sites: Collection[str]) -> pd.DataFrame:
+    """Return the incidents of a file: site, start, end, and both as start_s and end_s.
+
+    raises  InputError for unknown sites, times that are none, and an end before its start
+    """
     frame = read_table(INCIDENTS, path)
     texts = pd.concat([frame["start"], frame["end"]], ignore_index=True)
     times = read_seconds(texts, path.name)
@@ -80,14 +88,14 @@ def read_incidents(path: Path, kinds: dict[str, str], months: float) -> dict[str
     faults = []
     for row, name in enumerate(frame["site"].astype(str)):
         where = f"{path.name} row {row + 1}"
-        if name not in kinds:
-            faults.append(f"{where}: '{name}' is no site" + did_you_mean(name, kinds))
+        if name not in sites:
+            faults.append(f"{where}: '{name}' is no site" + did_you_mean(name, sites))
         if seconds["end_s"].iloc[row] < seconds["start_s"].iloc[row]:
             end, start = frame["end"].iloc[row], frame["start"].iloc[row]
             faults.append(f"{where}: end is {end}, must be at least the start, {start}")
     if faults:
         raise InputError(*shorten_faults(faults, path.name, "with such a fault"))
-    return rates_by_kind(seconds, kinds, months)
+    return seconds
 
 
 def read_seconds(texts: pd.Series, file: str) -> Floats:
