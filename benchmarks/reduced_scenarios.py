@@ -63,6 +63,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "membership/small_center": {"problem.k": 4},
     "membership/year": {"problem.services": 2, "problem.hosts": 3},
     "membership/zookeeper_1500": {},
+    "membership/witness": {},
     "membership/incident_months": {"problem.days": 180},
     "membership/split_brain": {},
     "brokering/limits": {},

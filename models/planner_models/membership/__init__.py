@@ -39,25 +39,28 @@ epoch of names; where none is free ($B$ is Erlang's loss formula), the cut is no
 $$P(\text{no epoch}) = B\bigl(2^b - u,\; r L\,(\ln N - \psi(1 + r L))\bigr)$$
 
 for $b$ bits, $u$ epochs a cut, $r$ cuts in a time, and $N$ processes with mean life $L$.
-`planner simulate` draws years of failures, or replays recorded `events`, member by member. `planner roll`
-places members anew each month of a trace of incidents (series `incidents`), with the rates known by then.
 
-Tables: `sites(site, kind, parent, fails_per_month, repair_s, price_per_month, hosts?, state?, latitude?,
-longitude?)`, `services(service, protocol, faults, members?, managers?, failover_s, down_cost_per_s,
-most_commit_ms?, most_price_per_month?, decisions_per_s?, value_bytes?, targets?)`, and optionally
-`delays(from, to, rtt_ms, p99_ms?, loss?)`, `shared_risks(risk, site, fails_per_month, repair_s)`,
-`pauses(site, per_month, mean_s)`, `watchers(kind, interval_ms, timeout_ms?, capacity_per_s?, bytes)`,
-`current(service, site, role?, count?)`, the members of today, `ports(switch, port, to, applications, epochs,
-processes, rule_capacity, rule_ms)` that fences are at, `naming(bits_of_epoch, bits_of_app, bits_of_local,
-processes, life_days, partitions_per_month, ports_per_cut, retries)`, `events(at_s, site, what)`, and
-`gossip(members, seeds, fan_out, interval_ms, retransmit, joins_per_s, syncs_per_s, loss?, start?)` with
-`contacts(member, knows)` of a group. A plan is `members(service, site, role, count)`,
-`protocol(service, name, n, quorum, rounds, commit_ms)` and `watch(service, kind, interval_ms, timeout_ms,
-wait_ms?)`, with `cheaper(service, members, price, down_s)` where cheaper members were searched, and
-`shed(service, targets)` where managers cannot watch all, and with `fences(switch, port, by, rules)` and
-`naming(bits_of_epoch, bits_of_app, bits_of_local, epochs_per_cut)` where members are fenced, and
-`seeds(site, count)` and `gossip(protocol, fan_out, interval_ms, retransmit, rounds, messages, busiest)` for a
-group.
+A site may be for witnesses, members that vote, store no data and never lead: `planned` takes fewer of them
+than a quorum. `planner simulate` draws years of failures, or replays recorded `events`, member by member.
+`planner roll` places members again each month of a trace of incidents (series `incidents`), with the rates
+known by then.
+
+Tables: `sites(site, kind, parent, fails_per_month, repair_s, price_per_month, hosts?, state?, witness?,
+latitude?, longitude?)`, `services(service, protocol, faults, members?, managers?, failover_s,
+down_cost_per_s, most_commit_ms?, most_price_per_month?, decisions_per_s?, value_bytes?, targets?)`, and
+optionally `delays(from, to, rtt_ms, p99_ms?, loss?)`, `shared_risks(risk, site, fails_per_month,
+repair_s)`, `pauses(site, per_month, mean_s)`, `watchers(kind, interval_ms, timeout_ms?, capacity_per_s?,
+bytes)`, `current(service, site, role?, count?)`, the members of today, `ports(switch, port, to,
+applications, epochs, processes, rule_capacity, rule_ms)` that fences are at, `naming(bits_of_epoch,
+bits_of_app, bits_of_local, processes, life_days, partitions_per_month, ports_per_cut, retries)`,
+`events(at_s, site, what)`, and `gossip(members, seeds, fan_out, interval_ms, retransmit, joins_per_s,
+syncs_per_s, loss?, start?)` with `contacts(member, knows)` of a group. A plan is `members(service, site,
+role, count)`, `protocol(service, name, n, quorum, rounds, commit_ms)` and `watch(service, kind,
+interval_ms, timeout_ms, wait_ms?)`, with `cheaper(service, members, price, down_s)` where cheaper members
+were searched, and `shed(service, targets)` where managers cannot watch all, and with `fences(switch, port,
+by, rules)` and `naming(bits_of_epoch, bits_of_app, bits_of_local, epochs_per_cut)` where members are
+fenced, and `seeds(site, count)` and `gossip(protocol, fan_out, interval_ms, retransmit, rounds, messages,
+busiest)` for a group.
 
 >>> from planner_models import membership
 >>> problem = membership.problem.generators.small()

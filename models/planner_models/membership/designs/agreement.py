@@ -158,7 +158,7 @@ class AgreementSearch:
         tree, problem = self.problem.tree, self.problem
         by_site: dict[int, list[int]] = {}
         for leaf in problem.leaves.tolist():
-            if tree.capacity[leaf] and not problem.is_lost[leaf]:
+            if tree.capacity[leaf] and not problem.is_lost[leaf] and not problem.is_witness[leaf]:
                 if kind == KINDS[0]:
                     for number in range(min(int(tree.capacity[leaf]), self.size)):
                         by_site[leaf * MAX_MEMBERS + number] = [leaf]

@@ -46,6 +46,8 @@ class Request:
     leader      leaf that must have a member; None: any
     base_s      seconds down in a month of every alternative, such as failovers of the leader
     price_limit largest price of all members
+    witness     (S,) leaves whose members only vote; None: none
+    witnesses   most members that only vote
     """
 
     size: int
@@ -58,6 +60,8 @@ class Request:
     leader: int | None = None
     base_s: float = 0.0
     price_limit: float = float("inf")
+    witness: Bools | None = None
+    witnesses: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,12 +69,14 @@ class Alternatives:
     """K alternatives below a site.
 
     members, near  (K,) members, and those near the leader
+    witnesses  (K,) members that only vote
     seconds, price  (K,) of all members
     leaves, counts  (L,) leaves, and (K, L) members at each
     """
 
     members: Ints
     near: Ints
+    witnesses: Ints
     seconds: Floats
     price: Floats
     live: LiveTable
@@ -82,6 +88,7 @@ class Alternatives:
         return Alternatives(
             members=self.members[rows],
             near=self.near[rows],
+            witnesses=self.witnesses[rows],
             seconds=self.seconds[rows],
             price=self.price[rows],
             live=self.live.take(rows),
@@ -161,6 +168,8 @@ class CountSearch:
             return None
         total = replace(total, live=self._scope.close(-1, total.live))
         is_full = (total.members == self.request.size) & (total.near >= self.request.quorum_near)
+        if self.request.witness is not None:
+            is_full &= total.witnesses <= self.request.witnesses
         total = total.take(np.flatnonzero(is_full & (total.price <= self.request.price_limit * (1 + 1e-9))))
         if not len(total.members):
             return None
@@ -227,6 +236,7 @@ class CountSearch:
         return Alternatives(
             members=numbers,
             near=numbers * int(request.near[leaf]),
+            witnesses=numbers * int(request.witness is not None and request.witness[leaf]),
             seconds=numbers * request.seconds[leaf],
             price=numbers * request.price[leaf],
             live=LiveTable(risks=tables[0].risks, table=np.concatenate([table.table for table in tables])),
@@ -242,6 +252,7 @@ class CountSearch:
         return Alternatives(
             members=first.members[row] + other.members[column],
             near=first.near[row] + other.near[column],
+            witnesses=first.witnesses[row] + other.witnesses[column],
             seconds=first.seconds[row] + other.seconds[column],
             price=first.price[row] + other.price[column],
             live=convolve(first.live.take(row), other.live.take(column), (limit, 0)),
@@ -257,6 +268,8 @@ class CountSearch:
         fewest_s = np.concatenate([[0.0], np.cumsum(self._fewest_s)])
         price = options.price + cheapest[missing]
         enough = (options.near + missing >= request.quorum_near) & (price <= request.price_limit * (1 + 1e-9))
+        if request.witness is not None:
+            enough &= options.witnesses <= request.witnesses
         short = shortfalls(options.live, request.quorum)
         best_short = _mean_over_risks(options.live.risks, short, self._scope.down)[
             np.arange(len(missing)), np.minimum(missing, request.quorum)
@@ -268,15 +281,18 @@ class CountSearch:
         rows = np.flatnonzero(enough & is_better)
         if not len(rows):
             return None
-        costs = np.column_stack([options.seconds, options.price, -options.near.astype(float)])[rows]
+        columns = [options.seconds, options.price, -options.near, options.witnesses]
+        costs = np.column_stack(columns).astype(float)[rows]
         features = np.concatenate([short[rows].reshape(len(rows), -1), costs], axis=1)
         return options.take(rows[select_undominated(options.members[rows], features)])
 
 
 def _figures_of_leaves(tree: SiteTree, request: Request) -> Floats:
-    """Return figures of which a smaller one is better for a request, for each site, (S, 5)."""
-    columns = [np.where(tree.is_host, tree.down, 0.0), -tree.capacity, ~request.near, request.seconds]
-    return np.column_stack([*(np.asarray(column, dtype=float) for column in columns), request.price])
+    """Return figures of which a smaller one is better for a request, for each site, (S, 6)."""
+    witness = np.zeros(len(tree.parent)) if request.witness is None else request.witness
+    of_host = np.where(tree.is_host, tree.down, 0.0)
+    columns = [of_host, -tree.capacity, ~request.near, witness, request.seconds, request.price]
+    return np.column_stack([np.asarray(column, dtype=float) for column in columns])
 
 
 def shortfalls(live: LiveTable, quorum: int) -> Floats:

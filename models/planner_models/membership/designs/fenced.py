@@ -175,7 +175,7 @@ class FencedSearch:
         """Prepare a search of at most some trials."""
         self.problem, self.service, self.effects = problem, service, effects
         self.trials, self.deadline = trials, deadline
-        self.allowed = (problem.tree.capacity > 0) & ~problem.is_lost
+        self.allowed = (problem.tree.capacity > 0) & ~problem.is_lost & ~problem.is_witness
         self.leaves = [leaf for leaf in problem.leaves.tolist() if self.allowed[leaf]]
         self.bound_s = 0.0
 

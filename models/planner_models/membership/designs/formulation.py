@@ -75,6 +75,9 @@ def _add_members(
     m.u = pyo.Var(m.U, domain=pyo.NonNegativeIntegers, bounds=lambda _, unit: (0, hosts[unit]))
     m.x = pyo.Expression(m.S, rule=lambda m, s: sum(m.u[unit] for unit in m.U if units[unit][0] == s))
     m.members = pyo.Constraint(expr=sum(m.u[unit] for unit in m.U) == search.size)
+    witnesses = [s for s in m.S if problem.is_witness[s]]
+    if witnesses:
+        m.data = pyo.Constraint(expr=sum(m.x[s] for s in witnesses) <= search.witnesses)
     limit = search.service.price_limit
     if limit is not None:
         m.price = pyo.Constraint(expr=sum(float(problem.price[s]) * m.x[s] for s in m.S) <= limit)

@@ -38,6 +38,11 @@ MULTIPLES: Final = 50
 """Intervals up to which every multiple of an interval is on the grid."""
 
 
+def most_witnesses(size: int, quorum: int) -> int:
+    """Return the members that may be witnesses: each quorum has one with data, and two in all have data."""
+    return max(min(quorum - 1, size - 2), 0)
+
+
 def timeout_grid(watcher: Watcher) -> Floats:
     """Return the timeouts to select from, s, ascending: multiples of the interval, and steps of 5%."""
     interval = watcher.interval_s
@@ -93,8 +98,11 @@ class LeaderSearch:
         self._price_limit = float("inf") if limit is None else limit
         self.timeouts = timeout_grid(self.watcher) if timeout_s is None else np.array([timeout_s])
         tree = problem.tree
-        self.allowed: Bools = (tree.capacity > 0) & ~problem.is_lost
         self.quorum = service.quorum(size)
+        self.witnesses = 0 if service.is_byzantine else most_witnesses(size, self.quorum)
+        self.allowed: Bools = (tree.capacity > 0) & ~problem.is_lost
+        if not self.witnesses:
+            self.allowed &= ~problem.is_witness
         self._alarms: dict[tuple[float, ...], Floats] = {}
         self._member_s: dict[int, Floats] = {}
 
@@ -102,7 +110,11 @@ class LeaderSearch:
     def leaders(self) -> Ints:
         """Leaves that may lead: those with enough members near."""
         return np.array(
-            [leaf for leaf in self.problem.leaves.tolist() if self.allowed[leaf] and self._has_quorum(leaf)],
+            [
+                leaf
+                for leaf in self.problem.leaves.tolist()
+                if self.allowed[leaf] and not self.problem.is_witness[leaf] and self._has_quorum(leaf)
+            ],
             dtype=np.int64,
         )
 
@@ -113,7 +125,7 @@ class LeaderSearch:
             [leaf for leaf in self.problem.leaves.tolist() if self.allowed[leaf]], dtype=np.int64
         )
         times = []
-        for leaf in leaves.tolist():
+        for leaf in leaves[~self.problem.is_witness[leaves]].tolist():
             capacity = tree.capacity[leaves] - (leaves == leaf)
             rtt = np.repeat(self.problem.delay_matrix.rtt_ms[numbers[leaf], numbers[leaves]], capacity)
             if len(rtt) >= self.size - 1:
@@ -155,7 +167,7 @@ class LeaderSearch:
     def member_s(self, leader: int) -> Floats:
         """Return the seconds of false alarms that a member at each site adds, (S, T); inf for one too far.
 
-        A timeout must not be shorter than the round-trip time.
+        A timeout must not be shorter than the round-trip time. Witnesses do not watch: they never lead.
         """
         if leader in self._member_s:
             return self._member_s[leader]
@@ -168,6 +180,7 @@ class LeaderSearch:
             alarms = self.service.failover_s * MONTH_S * self._rates(row)
             is_long = self.timeouts >= self.problem.delay_matrix.rtt_ms[row][:, None] / 1e3 * (1 - 1e-12)
             seconds[leaves] = np.where(is_long, alarms, np.inf)
+            seconds[leaves[self.problem.is_witness[leaves]]] = 0.0
         self._member_s[leader] = seconds
         return seconds
 
@@ -314,6 +327,8 @@ class LeaderSearch:
             leader=leader,
             base_s=base_s,
             price_limit=self._price_limit,
+            witness=self.problem.is_witness,
+            witnesses=self.witnesses,
         )
         return CountSearch(
             self.problem.tree, request, value=self.value, incumbent=incumbent, deadline=self.deadline

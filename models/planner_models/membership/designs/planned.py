@@ -181,6 +181,12 @@ def explain_infeasible(search: LeaderSearch) -> str:
     capacity = int(problem.tree.capacity[search.allowed].sum())
     if capacity < search.size:
         return lack_of_hosts(capacity, search.size)
+    with_data = int(problem.tree.capacity[search.allowed & ~problem.is_witness].sum())
+    if with_data < search.size - search.witnesses:
+        return (
+            f"the sites have hosts for {with_data} members with data, {search.size - search.witnesses} are "
+            f"needed; at most {search.witnesses} may be witnesses"
+        )
     times = search.nearest_quorums()
     limit = service.commit_limit_ms
     if limit is not None and not len(search.leaders):

@@ -38,7 +38,7 @@ def _open_zones(problem: Membership) -> dict[int, dict[int, list[int]]]:
     """Return the leaves that may have members, by region and zone."""
     zones: dict[int, dict[int, list[int]]] = {}
     for leaf in problem.leaves.tolist():
-        if problem.tree.capacity[leaf] and not problem.is_lost[leaf]:
+        if problem.tree.capacity[leaf] and not (problem.is_lost[leaf] or problem.is_witness[leaf]):
             region, zone = problem.site_above(leaf, "region"), problem.site_above(leaf, "zone")
             zones.setdefault(region, {}).setdefault(zone, []).append(leaf)
     return zones
@@ -76,8 +76,9 @@ def current_counts(
 
 
 def nearest_leader(problem: Membership, members: dict[int, int], quorum: int) -> int:
-    """Return the site of a member with the shortest time to a quorum; the first of equal ones."""
-    return min(sorted(members), key=lambda site: commit_time_ms(problem, members, site, quorum))
+    """Return the site of the member with the shortest time to a quorum of those that may lead."""
+    may_lead = [site for site in sorted(members) if not problem.is_witness[site]]
+    return min(may_lead, key=lambda site: commit_time_ms(problem, members, site, quorum))
 
 
 def practice_members(problem: Membership, service: Service, count: int) -> tuple[dict[int, int], int | None]:

@@ -20,6 +20,7 @@ from planner_models.membership.plan.joining import check_joining
 from planner_models.membership.plan.plan import (
     AGREEMENT_RULES,
     FENCE_RULE,
+    MAJORITY_RULE,
     QUORUM_RULES,
     RULES_WITH_TWO_LEADERS,
     RULES_WITHOUT_MANAGERS,
@@ -27,7 +28,7 @@ from planner_models.membership.plan.plan import (
     Placement,
 )
 from planner_models.membership.problem.problem import Membership, Service
-from planner_models.membership.problem.schema import LEADER, LEASE, MANAGER
+from planner_models.membership.problem.schema import LEADER, LEASE, MANAGER, WITNESS
 from planner_models.membership.protocols.agreement import ROUNDS
 
 PER_YEAR: Final = 365 / 30
@@ -99,6 +100,7 @@ def _read_service(
         site, number = problem.row_of(str(row["site"])), int(row["count"])
         counts = managers if row["role"] == MANAGER else members
         counts[site] = counts.get(site, 0) + number
+        _require_role(problem, service, site, str(row["role"]))
         if row["role"] == LEADER:
             leaders += [site] * number
     if len(leaders) != 1:
@@ -135,6 +137,16 @@ def _read_service(
     )
 
 
+def _require_role(problem: Membership, service: Service, site: int, role: str) -> None:
+    """Raise PlanRejected for a witness where members store data, and for other roles where they do not."""
+    if problem.is_witness[site] != (role == WITNESS):
+        rule = "only votes" if problem.is_witness[site] else "is no witness"
+        raise PlanRejected(
+            f"members: service '{service.name}' has a {role} at '{problem.site_names[site]}', where a member "
+            f"{rule}"
+        )
+
+
 def _row_of(rows: Mapping[str, list[Row]], name: str, service: Service) -> Row:
     """Return the row of a service; raises PlanRejected where there is none."""
     if service.name not in rows:
@@ -146,6 +158,7 @@ def check(problem: Membership, plan: MembershipPlan) -> Violations:
     """Return the constraint violations of the plan, by name.
 
     hosts       more members at a site than it has hosts
+    data        too few members store data: a quorum may have witnesses alone
     quorums     two quorums may share no correct member, or fewer members than the faults need
     one_leader  two members may lead, seconds in a year
     commit      a quorum has a decision later than the limit, ms
@@ -163,6 +176,7 @@ def check(problem: Membership, plan: MembershipPlan) -> Violations:
         _check_commit_time(problem, item)
         for limit, amount, allowed, unit in (
             *_quorum_amounts(item),
+            *_witness_amounts(problem, item),
             *_limit_amounts(problem, item),
             *_watch_amounts(problem, item),
         ):
@@ -231,6 +245,15 @@ def _quorum_amounts(item: ServicePlan) -> Amounts:
             ("quorums", float(fewest - count), 0.0, "members"),
         ]
     return [("quorums", float(faults + 1 - count), 0.0, "members")]
+
+
+def _witness_amounts(problem: Membership, item: ServicePlan) -> Amounts:
+    """Return the members that store no data: fewer than a quorum, and two members have data."""
+    placement = item.placement
+    count = sum(number for site, number in placement.members.items() if problem.is_witness[site])
+    is_plain = placement.rule == MAJORITY_RULE and not item.service.is_byzantine
+    allowed = max(min(placement.quorum - 1, placement.size - 2), 0) if is_plain else 0
+    return [("data", float(count), float(allowed), "witnesses")]
 
 
 def _limit_amounts(problem: Membership, item: ServicePlan) -> Amounts:

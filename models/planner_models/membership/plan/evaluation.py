@@ -121,13 +121,16 @@ def followers_of(placement: Placement) -> dict[int, int]:
 def watchers_of(problem: Membership, placement: Placement) -> dict[int, int]:
     """Return the number of processes that watch the leader, by site: all others, or the nearest manager.
 
+    Witnesses do not: they never lead.
+
     Where members are fenced, the switch of the leader's own site watches its host. Nobody watches where
     members agree in rounds.
     """
     if placement.rule in AGREEMENT_RULES:
         return {}
     if placement.rule in RULES_WITHOUT_MANAGERS:
-        return followers_of(placement)
+        followers = followers_of(placement)
+        return {site: count for site, count in followers.items() if not problem.is_witness[site]}
     if not placement.managers:
         return {}
     if placement.rule == FENCE_RULE:

@@ -50,9 +50,10 @@ def live_placement(problem: Membership, placement: Placement, is_down: Bools) ->
         return None
     if placement.leader in alive:
         return placement
-    leader = min(
-        sorted(alive), key=lambda site: (commit_time_ms(problem, alive, site, placement.quorum), site)
-    )
+    may_lead = [site for site in sorted(alive) if not problem.is_witness[site]]
+    if not may_lead:
+        return None
+    leader = min(may_lead, key=lambda site: (commit_time_ms(problem, alive, site, placement.quorum), site))
     return replace(placement, leader=leader)
 
 

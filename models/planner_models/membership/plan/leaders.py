@@ -35,10 +35,11 @@ class LongRun:
 
 
 def succession(problem: Membership, placement: Placement) -> Ints:
-    """Return the site of each member, (N,), in the order in which they take over: the nearest to a quorum."""
+    """Return the site of each member that may lead, (N,), in order: the nearest to a quorum takes over."""
     members = placement.members
-    times = {site: commit_time_ms(problem, members, site, placement.quorum) for site in members}
-    sites = sorted((site for site, count in members.items() if count), key=lambda site: (times[site], site))
+    may_lead = [site for site in members if not problem.is_witness[site]]
+    times = {site: commit_time_ms(problem, members, site, placement.quorum) for site in may_lead}
+    sites = sorted((site for site in may_lead if members[site]), key=lambda site: (times[site], site))
     return np.repeat(np.array(sites, dtype=np.int64), [members[site] for site in sites])
 
 
@@ -49,12 +50,16 @@ def follow_failures(problem: Membership, placement: Placement) -> LongRun:
     """
     leaf = succession(problem, placement)
     count = len(leaf)
+    voters = [
+        site for site, number in placement.members.items() if problem.is_witness[site] for _ in range(number)
+    ]
+    every = np.concatenate([leaf, np.array(voters, dtype=np.int64)])
     moves, covered = np.zeros((count, count)), np.zeros(count)
     needed = placement.quorum if placement.rule in QUORUM_RULES else 1
     for member in range(count if placement.rule not in AGREEMENT_RULES else 0):
-        for rate, is_down in _failures_of(problem.tree, leaf, member):
+        for rate, is_down in _failures_of(problem.tree, every, member):
             alive = np.flatnonzero(~is_down)
-            if len(alive):
+            if (~is_down[:count]).any():
                 moves[member, alive[0]] += rate
                 covered[member] += rate * (len(alive) >= needed)
     share = _stationary(moves, int(np.flatnonzero(leaf == placement.leader)[0]))

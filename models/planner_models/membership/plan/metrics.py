@@ -174,6 +174,9 @@ def say_details(problem: Membership, plan: MembershipPlan) -> list[str]:
 def say_places(problem: Membership, placement: Placement) -> str:
     """Return the number of members, and their numbers by site: `5 members, 2+2+1 in 3 regions`."""
     words = counted(placement.size, "members")
+    voters = sum(count for site, count in placement.members.items() if problem.is_witness[site])
+    if voters:
+        words += f" ({counted(voters, 'witnesses')})"
     for kind in ("region", "zone", "host"):
         by_site: Counter[int] = Counter()
         for site, count in placement.members.items():
@@ -257,6 +260,7 @@ HEADLINE: Final = Headline(
 )
 LIMITS: Final = {
     "hosts": "sites with more members than hosts",
+    "data": "services with too many witnesses",
     "joins": "groups with more joins than seeds can serve",
     "quorums": "services whose quorums may not meet",
     "one_leader": "services with two leaders",

@@ -23,6 +23,7 @@ from planner_models.membership.problem.schema import (
     ROLES,
     ROUND,
     WATCHER_KINDS,
+    WITNESS,
 )
 
 MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE = "majority", "managers", "kill", "reaction"
@@ -56,7 +57,7 @@ MEMBERS: Final = Table(
     columns={
         "service": SERVICE,
         "site": label("site of the members"),
-        "role": choice("leader, member or manager", ROLES),
+        "role": choice("leader, member, manager, or a witness that only votes", ROLES),
         "count": number("members there", at_least=1, at_most=MAX_MEMBERS, whole=True),
     },
     key=("service", "site", "role"),
@@ -265,7 +266,8 @@ def _tabulate_members(problem: Membership, placement: Placement) -> list[tuple[s
     for site, count in sorted(placement.members.items()):
         followers = count - (site == placement.leader)
         if followers:
-            rows.append((problem.site_names[site], MEMBER, float(followers)))
+            role = WITNESS if problem.is_witness[site] else MEMBER
+            rows.append((problem.site_names[site], role, float(followers)))
     rows += [
         (problem.site_names[site], MANAGER, float(count))
         for site, count in sorted(placement.managers.items())

@@ -69,7 +69,10 @@ def next_leader(problem: Membership, item: ServicePlan, failed: int) -> int | No
         return None
     if placement.leader in alive:
         return placement.leader
-    return min(sorted(alive), key=lambda site: commit_time_ms(problem, alive, site, placement.quorum))
+    may_lead = [site for site in sorted(alive) if not problem.is_witness[site]]
+    return min(
+        may_lead, key=lambda site: commit_time_ms(problem, alive, site, placement.quorum), default=None
+    )
 
 
 def _notes(problem: Membership, items: Sequence[ServicePlan]) -> Mapping[int, str]:
@@ -233,4 +236,16 @@ SERVICES: Final = ElementKind[Membership](
     ),
     describe=describe_service,
 )
-ELEMENTS: Final = (SITES, SERVICES)
+
+
+def name_empty_sites(problem: Membership) -> Sequence[str]:
+    """Return the names of the sites that could have members, and have no hosts."""
+    return [problem.site_names[leaf] for leaf in problem.leaves.tolist() if not problem.tree.capacity[leaf]]
+
+
+EMPTY_SITES: Final = ElementKind[Membership](
+    name="site without hosts",
+    names=name_empty_sites,
+    actions=(Action(name="Add a witness", state="with a witness", parameter="witnesses", role="upgrade"),),
+)
+ELEMENTS: Final = (SITES, SERVICES, EMPTY_SITES)

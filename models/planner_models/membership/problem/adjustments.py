@@ -11,7 +11,7 @@ from pydantic import Field
 
 from planner.errors import InputError, did_you_mean
 from planner_models.membership.problem.problem import USUAL, Membership
-from planner_models.membership.problem.schema import KINDS, MAX_RATE, WATCHER_KINDS
+from planner_models.membership.problem.schema import KINDS, MAX_RATE, WATCHER_KINDS, WITNESS_SITE
 
 Factor = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
@@ -44,6 +44,10 @@ def adjust(
         dict[str, Annotated[int, Field(ge=0, le=31)]],
         Field(description="services, and the managers that decide beside theirs who is up"),
     ] = {},  # noqa: B006 - never changed
+    witnesses: Annotated[
+        tuple[str, ...],
+        Field(description="sites without hosts that get one, for a member that votes and stores no data"),
+    ] = (),
     target_scale: Annotated[
         Positive, Field(description="processes that managers watch are multiplied by this")
     ] = 1.0,
@@ -58,6 +62,8 @@ def adjust(
         sites = sites.assign(state=_mark_lost(problem, lost))
     if more_hosts:
         sites = sites.assign(hosts=_add_hosts(problem, more_hosts))
+    if witnesses:
+        sites = _add_witnesses(problem, sites, witnesses)
     changes: dict[str, Any] = {
         "sites": sites,
         "delays": _scale_delays(problem, rtt),
@@ -158,6 +164,24 @@ def _add_hosts(problem: Membership, more_hosts: dict[str, int]) -> np.ndarray:
     before = problem.tree.capacity[rows]
     hosts[rows] = before + np.array(list(more_hosts.values()))
     return hosts
+
+
+def _add_witnesses(problem: Membership, sites: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
+    """Return the sites with a host for a witness at some that have none."""
+    rows = problem.require("witnesses", names)
+    faults = []
+    for name, row in zip(names, rows.tolist(), strict=True):
+        if problem.tree.children[row]:
+            faults.append(f"witnesses: '{name}' has other sites in it, members cannot be there")
+        elif problem.tree.capacity[row]:
+            faults.append(f"witnesses: '{name}' has hosts already, it must have none; mark it in the table")
+    if faults:
+        raise InputError(*faults)
+    blank = pd.Series(np.nan, index=sites.index)
+    hosts = sites.get("hosts", blank).to_numpy(float).copy()
+    witness = sites.get("witness", pd.Series("", index=sites.index)).to_numpy(object).copy()
+    hosts[rows], witness[rows] = 1.0, WITNESS_SITE
+    return sites.assign(hosts=hosts, witness=witness)
 
 
 def _set_timeouts(problem: Membership, timeout: dict[str, float]) -> pd.DataFrame:

@@ -30,6 +30,7 @@ from planner_models.membership.problem.schema import (
     KINDS,
     LEASE,
     MAX_MEMBERS,
+    MEMBER,
     NAME_BITS,
     NETWORK,
     NODE,
@@ -39,6 +40,8 @@ from planner_models.membership.problem.schema import (
     STARTS,
     SWIM,
     TABLES,
+    WITNESS,
+    WITNESS_SITE,
 )
 from planner_models.membership.problem.tree import SiteTree, unavailability
 from planner_models.networks.nodes import find_names
@@ -296,6 +299,13 @@ class Membership:
         return np.array([bool(self._is_marked[list(path)].any()) for path in self.tree.paths])
 
     @cached_property
+    def is_witness(self) -> Bools:
+        """(S,) whether members at a site only vote: they store no data and never lead."""
+        if "witness" not in self.sites:
+            return np.zeros(len(self.sites), dtype=bool)
+        return np.asarray((self.sites["witness"] == WITNESS_SITE).to_numpy(bool))
+
+    @cached_property
     def price(self) -> Floats:
         """(S,) price of a member for a month."""
         return self.sites["price_per_month"].to_numpy(float)
@@ -532,8 +542,31 @@ class Membership:
                 reason = "has other sites in it" if self.tree.children[int(rows[row])] else "has no hosts"
                 where = row_name(self.current, "current", row)
                 yield f"{where}: site '{site}' {reason}, members cannot be there"
+            yield from self._bad_witnesses(rows)
         if not (self.tree.capacity > 0).any():
             yield f"{file_name(self.sites, 'sites')}: no site has hosts, one must have some"
+        elif not ((self.tree.capacity > 0) & ~self.is_witness).any():
+            yield (
+                f"{file_name(self.sites, 'sites')}: all sites with hosts are for witnesses, one must be for "
+                "members that store data"
+            )
+
+    def _bad_witnesses(self, rows: Ints) -> Iterator[str]:
+        """Yield a fault of a leader or manager of today at a site of witnesses, and of a witness elsewhere.
+
+        rows  of the sites of today's members
+        """
+        assert self.current is not None
+        roles = self.current["role"] if "role" in self.current else ["member"] * len(rows)
+        for row, (site, role) in enumerate(zip(rows.tolist(), roles, strict=True)):
+            is_right = role in (MEMBER, WITNESS) if self.is_witness[site] else role != WITNESS
+            if not is_right:
+                rule = "is for witnesses" if self.is_witness[site] else "is not marked as for witnesses"
+                yield (
+                    f"{row_name(self.current, 'current', row)}: role is {role}, but site "
+                    f"'{self.site_names[site]}' {rule}"
+                )
+                return
 
     def _bad_services(self) -> Iterator[str]:
         """Yield faults of the numbers of members and managers."""

@@ -8,8 +8,10 @@ from planner.contract.table import Table, choice, label, number
 
 KINDS: Final = ("host", "rack", "zone", "region", "provider")
 """Kinds of sites, from the smallest to the largest."""
-LEADER, MEMBER, MANAGER = "leader", "member", "manager"
-ROLES: Final = (LEADER, MEMBER, MANAGER)
+LEADER, MEMBER, MANAGER, WITNESS = "leader", "member", "manager", "witness"
+ROLES: Final = (LEADER, MEMBER, MANAGER, WITNESS)
+"""A witness votes, stores no data, and never leads."""
+WITNESS_SITE: Final = "yes"
 MAJORITY, DEFINITIVE, BYZANTINE = "majority", "definitive", "byzantine"
 PROTOCOLS: Final = (MAJORITY, DEFINITIVE, BYZANTINE)
 HEARTBEAT, LEASE, PHI, SWIM, NETWORK = "heartbeat", "lease", "phi", "swim", "network"
@@ -88,6 +90,13 @@ SITES: Final = Table(
             optional=True,
             may_be_blank=True,
             other_words={"lost": ("failed", "down")},
+        ),
+        "witness": choice(
+            "whether members here only vote: such witnesses store no data and never lead",
+            ("no", WITNESS_SITE),
+            optional=True,
+            may_be_blank=True,
+            other_words={"no": ("false",), WITNESS_SITE: ("true",)},
         ),
         "latitude": number(
             "degrees north",
@@ -261,7 +270,7 @@ CURRENT: Final = Table(
         "service": label("name of the service"),
         "site": label("site of the members"),
         "role": choice(
-            "leader, member or manager", ROLES, optional=True, other_words={MEMBER: ("follower",)}
+            "leader, member, manager or witness", ROLES, optional=True, other_words={MEMBER: ("follower",)}
         ),
         "count": number(
             "members there", at_least=1, at_most=MAX_MEMBERS, whole=True, optional=True, default=1.0

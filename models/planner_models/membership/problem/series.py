@@ -74,7 +74,8 @@ class Incidents:
         rate, repair_s = (problem.sites[name].to_numpy(float) for name in ("fails_per_month", "repair_s"))
         past = self.outages[self.outages["start_s"] < until_s]
         site = np.array([problem.row_of(name) for name in past["site"].astype(str)], dtype=np.int64)
-        length = np.minimum(past["end_s"], until_s).to_numpy(float) - past["start_s"].to_numpy(float)
+        start_s, end_s = (past[name].to_numpy(float) for name in ("start_s", "end_s"))
+        length = np.minimum(end_s, until_s) - start_s
         count = np.bincount(site, minlength=len(rate)).astype(float)
         total_s = np.bincount(site, weights=length, minlength=len(rate))
         each = np.where(problem.tree.is_host, np.maximum(problem.tree.capacity, 1), 1).astype(float)

@@ -103,11 +103,11 @@ def follow_leaders(
 ) -> tuple[Spans, Spans]:
     """Return the failovers of a run, and the times in which a leader that is cut off leads beside the next.
 
-    order   members in the order in which they take over
+    order   members that may lead, in the order in which they take over
     leader  number of the first leader
     """
     outline = Outline(
-        first=np.searchsorted(down.owner, np.arange(len(order) + 1)).astype(np.int64),
+        first=np.searchsorted(down.owner, np.arange(placement.size + 1)).astype(np.int64),
         start=down.start,
         end=down.end,
         is_cut=_matches_cuts(down, cut),

@@ -202,7 +202,8 @@ def _run_service(
     times = {
         site: commit_time_ms(problem, placement.members, site, placement.quorum) for site in placement.members
     }
-    order = sorted(range(len(leaves)), key=lambda member: (times[int(leaves[member])], member))
+    may_lead = np.flatnonzero(~problem.is_witness[leaves]).tolist()
+    order = sorted(may_lead, key=lambda member: (times[int(leaves[member])], member))
     leader = int(np.flatnonzero(leaves == placement.leader)[0])
     timing = Timing(
         detect=_draw_detection(problem, placement, len(down) + 1, rng), failover_s=item.service.failover_s

@@ -14,8 +14,11 @@ from planner_models.membership.problem.generators import regions, small
 
 
 @pytest.mark.slow
-def test_the_model_has_the_optimum_of_the_search() -> None:
-    problem = replace(small(), pauses=None)
+@pytest.mark.parametrize("witness", ["", "east a"])
+def test_the_model_has_the_optimum_of_the_search(witness: str) -> None:
+    problem = replace(small(), pauses=None, current=None)
+    cells = ["yes" if name == witness else "" for name in problem.site_names]
+    problem = replace(problem, sites=problem.sites.assign(witness=cells))
     model = formulation(problem)
     pyo.SolverFactory("appsi_highs").solve(model)
     assert pyo.value(model.proof_objective) == pytest.approx(planned.plan(problem).proof.objective, rel=1e-4)

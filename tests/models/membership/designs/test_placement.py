@@ -7,9 +7,11 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.arrays import Floats
 from planner.contract.proof import Status
+from planner.errors import PlanRejected
 from planner_models.membership import Membership
 from planner_models.membership.designs import planned
 from planner_models.membership.designs.placement import timeout_grid
@@ -26,6 +28,7 @@ def best_of_all(problem: Membership) -> tuple[float, float] | None:
     """Return the fewest seconds down of every placement, leader and timeout, and the least price of those."""
     service = problem.service_list[0]
     watcher, quorum = problem.watcher(HEARTBEAT), service.quorum(service.size)
+    witnesses = witnesses_of(problem)
     values = []
     for counts in placements(problem, service.size):
         states = live_probabilities(problem, counts)
@@ -34,7 +37,10 @@ def best_of_all(problem: Membership) -> tuple[float, float] | None:
         price = sum(count * float(problem.price[site]) for site, count in members.items())
         if service.price_limit is not None and price > service.price_limit:
             continue
-        for leader in members:
+        voters = sum(count for site, count in members.items() if site in witnesses)
+        if voters > 0 and (voters >= quorum or service.size - voters < 2):
+            continue
+        for leader in set(members) - witnesses:
             limit = service.commit_limit_ms
             if limit is None or commit_time_ms(problem, members, leader, quorum) <= limit:
                 values += [
@@ -47,11 +53,19 @@ def best_of_all(problem: Membership) -> tuple[float, float] | None:
     return fewest, min(price for down, price in values if down <= fewest * (1 + 1e-9))
 
 
+def witnesses_of(problem: Membership) -> set[int]:
+    """Return the rows of sites whose members only vote."""
+    column = problem.sites.get("witness", pd.Series("", index=problem.sites.index))
+    return {row for row, cell in enumerate(column) if cell == "yes"}
+
+
 def watching_s(problem: Membership, members: dict[int, int], leader: int, timeouts: Floats) -> list[float]:
     """Return the seconds of failures and false alarms of a leader, for each timeout that reaches all."""
     service, watcher = problem.service_list[0], problem.watcher(HEARTBEAT)
     followers = {
-        site: count - (site == leader) for site, count in members.items() if count > (site == leader)
+        site: count - (site == leader)
+        for site, count in members.items()
+        if count > (site == leader) and site not in witnesses_of(problem)
     }
     numbers = problem.leaf_number
     rtt_s = [problem.delay_matrix.rtt_ms[numbers[leader], numbers[site]] / 1e3 for site in followers]
@@ -84,6 +98,39 @@ def assert_is_best(problem: Membership) -> None:
 @settings(max_examples=6)
 def test_no_other_placement_leader_or_timeout_is_better(problem: Membership) -> None:
     assert_is_best(problem)
+
+
+def with_witness(problem: Membership, site: str) -> Membership:
+    """Return a problem with a site whose members only vote."""
+    cells = ["yes" if name == site else "" for name in problem.site_names]
+    return replace(problem, sites=problem.sites.assign(witness=cells))
+
+
+@given(memberships(), st.integers(0, 3))
+@settings(max_examples=6)
+def test_no_other_placement_with_witnesses_is_better(problem: Membership, number: int) -> None:
+    leaves = [problem.site_names[leaf] for leaf in problem.leaves.tolist()]
+    if len(leaves) > 1:
+        assert_is_best(with_witness(problem, leaves[number % len(leaves)]))
+
+
+def test_a_witness_votes_and_never_leads() -> None:
+    problem = with_witness(replace(small(), current=None), "west a")
+    limited = replace(problem, services=problem.services.assign(most_price_per_month=200.0))
+    plan = planned.plan(limited, cheaper=False).plan
+    assert plan is not None
+    roles = plan.members.set_index("site")["role"]
+    assert roles["west a"] == "witness"
+    assert roles.tolist().count("leader") == 1
+    wrong = replace(plan, members=plan.members.assign(role=plan.members["role"].replace("witness", "member")))
+    with pytest.raises(PlanRejected, match="has a member at 'west a', where a member only votes"):
+        check(limited, wrong)
+    hosts = {"east a": 1.0, "east b": 0.0, "west a": 3.0}
+    few = problem.sites["site"].map(hosts).fillna(problem.sites["hosts"])
+    decision = planned.plan(replace(problem, sites=problem.sites.assign(hosts=few)))
+    assert decision.proof.reasons == (
+        "store: the sites have hosts for 1 members with data, 2 are needed; at most 1 may be witnesses",
+    )
 
 
 def test_the_small_problem_is_solved() -> None:

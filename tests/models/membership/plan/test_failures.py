@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +14,10 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.membership import Membership
 from planner_models.membership.designs.raft import plan as plan_raft
+from planner_models.membership.plan.check import read_plan
 from planner_models.membership.plan.failures import analyse_failures, default_sets, find_failures
 from planner_models.membership.problem.generators import small
+from planner_models.membership.simulation.study import YEAR_S, run_services, tabulate_services
 from tests.models.membership.failures import live_probabilities
 from tests.models.membership.problems import memberships
 
@@ -53,6 +57,29 @@ def test_the_nearest_live_member_leads_and_a_lost_region_leaves_none() -> None:
     assert leaders["east b"] == "east a"
     assert {failure.kind for failure in result.failures} == {"site", "shared risk"}
     assert all(failure.busiest is None for failure in result.failures)
+
+
+def test_a_witness_keeps_the_quorum_and_does_not_lead() -> None:
+    problem = small()
+    cells = ["yes" if name == "east b" else "" for name in problem.site_names]
+    assert problem.current is not None
+    problem = replace(
+        problem,
+        current=problem.current.assign(site=["west a", "east a", "east b"]),
+        sites=problem.sites.assign(witness=cells),
+    )
+    result = planner.failures(problem, design="raft")
+    leaders = result.sections[0].frame.set_index("failure")["leader of store"]
+    assert leaders["west a"] == "east a"
+    assert leaders["east a"] == "west a"
+    assert leaders["east b"] == "west a"
+    plan = plan_raft(problem).plan
+    assert plan is not None
+    replayed = replace(problem, events=None)
+    runs = run_services(replayed, read_plan(replayed, plan), 300 * YEAR_S, np.random.default_rng(1))
+    row = tabulate_services(replayed, runs, 300 * YEAR_S).iloc[0]
+    assert row["failovers"] == pytest.approx(row["closed_failovers"], rel=0.1)
+    assert row["down_s"] == pytest.approx(row["closed_down_s"], rel=0.1)
 
 
 def test_restorations_of_traffic_are_refused() -> None:

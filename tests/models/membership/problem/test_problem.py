@@ -65,6 +65,11 @@ BAD = [
         "current row 1: service 'stor' is no service of the table services",
     ),
     (changed("delays", 1, p99_ms=10.0), "delays row 2: p99_ms is 10, must be at least the rtt_ms, 65"),
+    (changed("current", 2, role="witness"), "role is witness, but site 'east b' is not marked as for"),
+    (
+        {**small().to_tables(), "sites": small().sites.assign(witness="yes")},
+        "current row 1: role is leader, but site 'east a' is for witnesses",
+    ),
     (changed("sites", 0, kind="zone"), "is a zone, must be of a larger kind than region"),
 ]
 
@@ -74,6 +79,19 @@ def test_bad_input_is_named(tables: dict[str, pd.DataFrame], message: str) -> No
     with pytest.raises(InputError) as caught:
         Membership.from_tables(tables)
     assert message in str(caught.value)
+
+
+def test_witnesses_are_added_where_no_hosts_are() -> None:
+    problem = small()
+    problem = replace(problem, sites=problem.sites.assign(hosts=[*problem.sites["hosts"][:5], 0.0]))
+    added = adjust(problem, witnesses=("west a",))
+    row = problem.row_of("west a")
+    assert added.tree.capacity[row] == 1
+    assert added.is_witness.tolist() == [False] * 5 + [True]
+    with pytest.raises(InputError, match="witnesses: 'east a' has hosts already"):
+        adjust(problem, witnesses=("east a",))
+    with pytest.raises(InputError, match="'east' has other sites in it"):
+        adjust(problem, witnesses=("east",))
 
 
 def test_an_even_number_of_members_is_allowed() -> None:
