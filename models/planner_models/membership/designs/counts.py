@@ -158,6 +158,8 @@ class CountSearch:
         self._cheapest: Floats = np.sort(np.repeat(request.price[leaves], capacity))[: request.size]
         self._fewest_s: Floats = np.sort(np.repeat(request.seconds[leaves], capacity))[: request.size]
         self.is_cut = False
+        self.dropped_first = float("inf")
+        """Least first value of what was dropped although it may be better, by less than the gap."""
 
     def run(self) -> Choice | None:
         """Return the best choice; None where none improves on the incumbent, or where time is over."""
@@ -178,6 +180,7 @@ class CountSearch:
         first, second = self.value(down, total.price)
         best = pick(first, second)
         if not improves((float(first[best]), float(second[best])), self.incumbent):
+            self.dropped_first = min(self.dropped_first, float(first[best]))
             return None
         counts = dict(zip(total.leaves.tolist(), total.counts[best].tolist(), strict=True))
         return Choice(
@@ -278,6 +281,7 @@ class CountSearch:
         first, second = self.value(down, price)
         is_better = first < self.incumbent[0] * (1 - GAP)
         is_better |= (first <= self.incumbent[0] * (1 + EQUAL)) & (second < self.incumbent[1])
+        self.dropped_first = min(self.dropped_first, float(first[enough & ~is_better].min(initial=np.inf)))
         rows = np.flatnonzero(enough & is_better)
         if not len(rows):
             return None

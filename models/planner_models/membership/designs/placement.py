@@ -103,6 +103,9 @@ class LeaderSearch:
         self.allowed: Bools = (tree.capacity > 0) & ~problem.is_lost
         if not self.witnesses:
             self.allowed &= ~problem.is_witness
+        self._best: Search | None = None
+        self._open = (float("inf"), float("inf"))
+        self._dropped_first = float("inf")
         self._alarms: dict[tuple[float, ...], Floats] = {}
         self._member_s: dict[int, Floats] = {}
 
@@ -217,8 +220,6 @@ class LeaderSearch:
         relaxed = self._search_counts(None, near=None)
         if relaxed is None:
             return None
-        self._best: Search | None = None
-        self._open = (float("inf"), float("inf"))
         queue = [
             (*self._bounds(relaxed, self.watching_bound(leader)), self._distance(leader), leader)
             for leader in self._distinct_leaders()
@@ -289,12 +290,16 @@ class LeaderSearch:
         return float(first[0]), float(second[0])
 
     def _result(self) -> Search | None:
-        """Return the incumbent, with the lower one of its values and of those that remain open as bound."""
+        """Return the incumbent, with the lower one of its values and of those that remain open as bound.
+
+        What was dropped although it is better, by less than the gap, has no lower second value.
+        """
         if self._best is None:
             return None
         bound = min(self._open, self._values())
         if bound[0] < self._values()[0]:
             bound = bound[0], min(bound[1], self._least_second())
+        bound = min(bound[0], self._dropped_first), bound[1]
         down_s = min(self._best.down_s, MONTH_S)
         return replace(self._best, down_s=down_s, bound=bound, is_cut=self.deadline.is_over)
 
@@ -330,9 +335,12 @@ class LeaderSearch:
             witness=self.problem.is_witness,
             witnesses=self.witnesses,
         )
-        return CountSearch(
+        search = CountSearch(
             self.problem.tree, request, value=self.value, incumbent=incumbent, deadline=self.deadline
-        ).run()
+        )
+        choice = search.run()
+        self._dropped_first = min(self._dropped_first, search.dropped_first)
+        return choice
 
     def _search_leader(self, leader: int) -> Choice | None:
         """Return the best places with a leader, with the least false alarms of any, if they improve."""
@@ -362,7 +370,10 @@ class LeaderSearch:
                     return
                 relaxed, is_refined = refined, True
             bounds = self._bounds(relaxed, float(watching[index]))
-            if not np.isfinite(watching[index]) or not improves(bounds, self._values()):
+            if not np.isfinite(watching[index]):
+                return
+            if not improves(bounds, self._values()):
+                self._dropped_first = min(self._dropped_first, bounds[0])
                 return
             self._search_timeout(leader, seconds[:, index], float(base[index]))
             if self.deadline.is_over:
