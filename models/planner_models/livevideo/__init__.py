@@ -43,7 +43,8 @@ whose last request is served.
 Links into groups carry an object once for all of its viewers, unless `last_hop` of `settings` (or
 `problem.last_hop`) is `unicast`: then each viewer takes a stream of its own over them, groups may be served
 in part and by several edges, and the plan table `viewers` says which edge serves how many. All designs do
-so; lower bitrates, `most_moved` and `planner simulate` are for a multicast last hop only.
+so; lower bitrates and `most_moved` are for a multicast last hop only. `planner simulate` then counts viewers,
+who come and go where `watch_s` is given.
 
 Links may be on a bill together (column `bill`), such as that of a transit provider: a percentile of the
 month's samples, at a price per Mbit/s, with a cap on its traffic. With the month's other samples (table

@@ -343,6 +343,11 @@ class Streams:
             return (item, link) in self.viewers
         return self.parent.get((item, self.head[link])) == link
 
+    def carried(self) -> list[tuple[int, int, float]]:
+        """Return object, link and number of streams of all that is sent."""
+        trees = [(item, link, 1.0) for (item, _), link in self.parent.items()]
+        return trees + [(item, link, count) for (item, link), count in self.viewers.items()]
+
     def links_into(self, item: int, cluster: int) -> list[int]:
         """Return the links over which the cluster receives the object, in part or for all of its clients."""
         return [link for link in self.into[cluster] if self.carries(item, link)]
@@ -397,13 +402,19 @@ class Streams:
         room = min(float(self.residual_mbps[link]), self.cap_left_mbps[self.bill[link]]) / self.bitrate[item]
         return waiting if room >= waiting else max(0.0, float(np.floor(room * (1 + SLACK))))
 
-    def remove(self, item: int, link: int) -> None:
-        """Stop sending the object over the link."""
+    def remove(self, item: int, link: int, clients: float | None = None) -> None:
+        """Stop sending the object over the link.
+
+        clients  of a group who wait again, where the last hop is unicast; default: all on the link
+        """
         if not self.is_unicast_link[link]:
             del self.parent[item, self.head[link]]
             self._use(link, -self.bitrate[item])
             return
-        clients = self.viewers.pop((item, link))
+        on_link = self.viewers.pop((item, link))
+        clients = on_link if clients is None else clients
+        if clients < on_link:
+            self.viewers[item, link] = on_link - clients
         self.waiting[item, self.head[link]] += clients
         self._use(link, -clients * self.bitrate[item])
 

@@ -36,6 +36,7 @@ from planner_models.livevideo.simulation.events import (
 )
 from planner_models.livevideo.simulation.execution import DataPlane
 from planner_models.livevideo.simulation.rib import STALE_CHANGE
+from planner_models.livevideo.simulation.viewers import ViewerPlane
 
 OPTIONS: Final = Options(time_limit_s=2.0, threads=1, gap=1e-3)
 
@@ -134,6 +135,13 @@ def simulate_designs(
     adapt: Annotated[
         bool, Field(description="whether denied clients request the next lower bitrate of their channel")
     ] = True,
+    watch_s: Annotated[
+        PositiveSeconds | None,
+        Field(
+            description="mean time that a viewer watches over a unicast last hop, s; others come at the rate "
+            "that keeps the mean number of viewers; none: viewers stay"
+        ),
+    ] = None,
     seed: Annotated[int, Field(ge=0, description="seed of lost updates and of equal parents")] = 0,
 ) -> SimulationResult:
     """Simulate requests in time under distributed, centralized or hybrid control.
@@ -171,6 +179,7 @@ def simulate_designs(
         controller_fails_s=controller_fails_s,
         changes=tuple(changes),
         adapt=adapt,
+        watch_s=watch_s,
         seed=seed,
         options=options,
         frames=frames,
@@ -216,6 +225,7 @@ def simulate(
     controller_fails_s: float | None = None,
     changes: tuple[Change, ...] = (),
     adapt: bool = True,
+    watch_s: float | None = None,
     seed: int = 0,
     options: Options = OPTIONS,
     frames: bool = False,
@@ -231,18 +241,21 @@ def simulate(
     stale_change           relative change of a link's capacity beyond which decisions on it are stale
     changes                of the capacities of links and clusters
     adapt                  whether denied clients request the next lower bitrate
+    watch_s                mean time that a viewer watches, where the last hop is unicast; None: viewers stay
     frames                 whether to draw the links, the clients that lose, and what has failed
 
-    returns  metrics METRICS; tables clients and overloads (`DataPlane.record`) and trees, the plan at the end
+    returns  metrics METRICS; tables clients and overloads (`DataPlane.record`); trees, the plan at the end,
+             with viewers where the last hop is unicast
     source   Mukerjee 2018, sections 4.4 and 4.7.2
     """
-    if problem.is_unicast:
+    if watch_s is not None and not problem.is_unicast:
         raise InputError(
-            "problem.last_hop is unicast: agents in time send streams to whole groups; set it to multicast "
-            "to simulate, or solve and compare without time"
+            "simulation.watch_s: viewers come and go where each takes a stream of its own; set "
+            "problem.last_hop to unicast, or leave it out"
         )
     recorder = FrameRecorder(until_s, is_on=frames)
-    execution = DataPlane(
+    make = partial(ViewerPlane, until_s=until_s, watch_s=watch_s) if problem.is_unicast else DataPlane
+    execution: DataPlane = make(
         problem=problem,
         control=control,
         loss=loss,
@@ -266,9 +279,11 @@ def simulate(
         controllers.append(Controller(name="exchange", decide=_announce, period_s=announcement_s))
     outcome = run(execution, controllers, until_s=until_s)
     execution.take_frames()
+    plan = execution.plan()
+    tables = {**outcome.tables, "trees": plan.trees}
     return SimulationResult(
         metrics=_summarize(execution, outcome.tables),
-        tables={**outcome.tables, "trees": execution.plan().trees},
+        tables=tables if plan.viewers is None else {**tables, "viewers": plan.viewers},
         rounds=outcome.rounds,
         frames=tuple(recorder.frames),
     )
@@ -297,17 +312,23 @@ def _summarize(execution: DataPlane, tables: Mapping[str, pd.DataFrame]) -> dict
     clients, overloads = tables["clients"], tables["overloads"]
     if clients.empty:
         return dict.fromkeys(metric.name for metric in METRICS)
+    if "viewers" in clients:
+        clients = clients.loc[clients.index.repeat(clients["viewers"].astype(int))].reset_index(drop=True)
     joined = clients["join_s"].dropna().astype(float)
     of_bound = joined / clients.loc[joined.index, "bound_s"]
     over_mbps, lasted_s = overloads["over_mbps"].to_numpy(float), overloads["lasted_s"].to_numpy(float)
     watched = float(clients["watched_s"].sum())
+    present = clients[clients["left_s"].isna()] if "left_s" in clients else clients
+    stay_s = np.ones(len(clients))
+    if "left_s" in clients:
+        stay_s = clients["left_s"].astype(float).fillna(execution.now_s) - clients["asked_s"]
     return {
         "join_s": float(joined.median()) if len(joined) else None,
         "join_worst_s": float(joined.max()) if len(joined) else None,
-        "average_bitrate_kbps": float(clients["bitrate_kbps"].mean()),
-        "delivered_kbps": float(clients["mean_kbps"].mean()),
+        "average_bitrate_kbps": float(present["bitrate_kbps"].mean()) if len(present) else None,
+        "delivered_kbps": float(np.average(clients["mean_kbps"], weights=stay_s)),
         "buffering_ratio": float(clients["stalled_s"].sum()) / watched if watched else None,
-        "served": float((clients["bitrate_kbps"] > 0).mean()),
+        "served": float((present["bitrate_kbps"] > 0).mean()) if len(present) else None,
         "join_of_bound": float(of_bound.median()) if len(joined) else None,
         "within_bound": float((of_bound <= 1 + 1e-9).mean()) if len(joined) else None,
         "overload_mbps": float(over_mbps.max(initial=0.0)),

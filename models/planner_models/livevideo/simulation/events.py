@@ -35,12 +35,14 @@ class Observation:
     network        problem as planned
     requests       rows of the requests that have arrived, each with the object that it now asks for
     capacity_mbps  (L,) current capacity of all links, 0 where they are down
+    clients        present clients of each of the requests; None: as the problem says
     """
 
     time_s: float
     network: LiveVideo
     requests: tuple[tuple[int, int], ...]
     capacity_mbps: Floats
+    clients: tuple[float, ...] | None = None
 
     @cached_property
     def problem(self) -> LiveVideo:
@@ -50,6 +52,8 @@ class Observation:
             columns="arrival_s", errors="ignore"
         )
         items = [item for _, item in self.requests]
+        if self.clients is not None:
+            requests["clients"] = self.clients
         requests["bitrate_kbps"] = network.objects["bitrate_kbps"].to_numpy(float)[items]
         key = ["group", "channel", "bitrate_kbps"]
         sums = {"clients": "sum"}

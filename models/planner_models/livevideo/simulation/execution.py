@@ -80,10 +80,13 @@ class DataPlane:
         self.assigned: dict[int, dict[int, int]] = {}  # DNS: by group, the link into it for each object
         self.down: set[int] = set()  # clusters
         self.clients = self._list_clients()
-        events = [(change.time_s, 0, number) for number, change in enumerate(self.changes)]
-        events += [(client.requested_s, 1, client.request) for client in self.clients]
-        self.events = sorted(events)
+        self.events = sorted(self._list_events())
         self.next_event = 0
+
+    def _list_events(self) -> list[tuple[float, int, int]]:
+        """Return time, kind and number of each event: changes and requests, which `_handle` handles."""
+        changes = [(change.time_s, 0, number) for number, change in enumerate(self.changes)]
+        return changes + [(client.requested_s, 1, number) for number, client in enumerate(self.clients)]
 
     def _list_clients(self) -> list[Client]:
         problem = self.problem
@@ -102,7 +105,7 @@ class DataPlane:
                 items = accepted[q]
             group = int(problem.group[q])
             clients.append(Client(request=q, channel=channel, group=group, items=items, requested_s=time))
-        return clients
+        return sorted(clients, key=lambda client: client.requested_s)
 
     # --- contract of the control loop -----------------------------------------------------
 
@@ -112,11 +115,15 @@ class DataPlane:
             time, kind, number = self.events[self.next_event]
             self.next_event += 1
             self._pass_time(time)
-            if kind == 1:
-                self._request(self.clients[number])
-            else:
-                self._change(self.changes[number])
+            self._handle(kind, number)
         self._pass_time(until_s)
+
+    def _handle(self, kind: int, number: int) -> None:
+        """Let the event of a kind happen."""
+        if kind == 1:
+            self._request(self.clients[number])
+        else:
+            self._change(self.changes[number])
 
     def apply(self, decision: Update | Announcement) -> None:
         """Apply an update of the controller where it arrives, or let clusters announce distances."""
@@ -135,9 +142,13 @@ class DataPlane:
             rows = list(zip(item[into].tolist(), link[into].tolist(), evidence[into].tolist(), strict=True))
             self.ribs.receive_update(cluster, decision.observed_s, self.now_s, rows)
             if self.streams.level[cluster] == self.problem.group_level:
-                self.assigned[cluster] = {o: used for o, used, _ in rows}
+                self._assign(cluster, {o: used for o, used, _ in rows}, decision)
         self._reroute()
         self._request_again()
+
+    def _assign(self, group: int, links: dict[int, int], decision: Update) -> None:  # noqa: ARG002
+        """Store the link into a group that the controller assigns for each object."""
+        self.assigned[group] = links
 
     def observe(self) -> Observation:
         """Return the requests that have arrived and current capacities, as the controller observes them."""
@@ -190,22 +201,17 @@ class DataPlane:
     def _draw(self, time_s: float) -> tuple[NetworkMap, float | None]:
         """Return the picture at a time, and the mean bitrate that present clients receive, kbit/s."""
         problem, share = self.problem, passed_shares(self.streams, self.capacity)
-        is_up = np.array([not self._is_down(link) for link in range(len(self.capacity))], dtype=bool)
+        is_up = np.array([not self.is_down(link) for link in range(len(self.capacity))], dtype=bool)
         clusters_up = ~np.isin(np.arange(len(problem.clusters)), list(self.down))
-        lost, received = np.zeros(len(problem.requests)), []
-        for client in self.clients:
-            if client.requested_s <= time_s:
-                rate, received_kbps = self._receive(client, time_s, share)
-                lost[client.request] = 0.0 if rate >= 1 - SLACK else problem.clients[client.request]
-                received.append(received_kbps)
+        lost, mean_kbps = self._count_lost(time_s, share)
         capacity = np.where(is_up, self.capacity, problem.capacity_mbps)
         now = problem
         if (capacity != problem.capacity_mbps).any():
             now = replace(problem, links=problem.links.assign(capacity_mbps=capacity))
         load = np.zeros(len(capacity))
-        for (item, _), link in self.streams.parent.items():  # a cluster forwards only what it receives
+        for item, link, count in self.streams.carried():  # a cluster forwards only what it receives
             if is_up[link] and received_share(item, self.streams.tail[link], self.streams, share) > 0:
-                load[link] += self.streams.bitrate[item]
+                load[link] += count * self.streams.bitrate[item]
         # a link that is full but for rounding is not overloaded
         load = np.where(load <= capacity * (1 + SLACK), np.minimum(load, capacity), load)
         picture = draw_network(
@@ -215,7 +221,17 @@ class DataPlane:
             losses={"lost": lost},
             is_up=(is_up, clusters_up),
         )
-        return picture, float(np.mean(received)) if received else None
+        return picture, mean_kbps
+
+    def _count_lost(self, time_s: float, share: Floats) -> tuple[Floats, float | None]:
+        """Return the clients of each request that lose, (Q,), and the mean bitrate of all, kbit/s."""
+        lost, received = np.zeros(len(self.problem.requests)), []
+        for client in self.clients:
+            if client.requested_s <= time_s:
+                rate, received_kbps = self._receive(client, time_s, share)
+                lost[client.request] = 0.0 if rate >= 1 - SLACK else self.problem.clients[client.request]
+                received.append(received_kbps)
+        return lost, float(np.mean(received)) if received else None
 
     def _change(self, change: Change) -> None:
         """Change the capacity of a link or a cluster; clusters react."""
@@ -240,9 +256,9 @@ class DataPlane:
         self.streams.residual_mbps[link] += self.capacity[link] - before
 
     def _usable_mbps(self, link: int) -> float:
-        return 0.0 if self._is_down(link) else float(self.capacity[link])
+        return 0.0 if self.is_down(link) else float(self.capacity[link])
 
-    def _is_down(self, link: int) -> bool:
+    def is_down(self, link: int) -> bool:
         ends = (self.streams.tail[link], self.streams.head[link])
         return bool(self.capacity[link] <= 0 or ends[0] in self.down or ends[1] in self.down)
 
@@ -286,7 +302,8 @@ class DataPlane:
         client.edge = streams.tail[streams.parent[item, group]]
         if client.joined_s is None:
             hops = max(client.hops, 1)
-            client.joined_s = self.now_s + join_time_s(streams, self.capacity, item, group, hops)
+            links = streams.path(item, group)[::-1]
+            client.joined_s = self.now_s + join_time_s(streams, self.capacity, item, links, hops)
         return True
 
     def _find_path_to_group(self, item: int, group: int) -> list[int] | None:
@@ -299,7 +316,7 @@ class DataPlane:
             key=lambda link: (link != assigned, not streams.has(item, streams.tail[link]), latency[link]),
         )
         for link in links:
-            if self._is_down(link) or not streams.can_carry(item, link):
+            if self.is_down(link) or not streams.can_carry(item, link):
                 continue
             if self.control == "centralized" and link != assigned:
                 continue
@@ -323,7 +340,7 @@ class DataPlane:
                 if self.control == "centralized":
                     return None
                 local = find_path(streams, self.announcements, item, cluster, self.random)
-                if local is None or any(self._is_down(link) for link in local):
+                if local is None or any(self.is_down(link) for link in local):
                     return None
                 for link in local:
                     self.ribs.decide_locally(streams.head[link], item, link, self.now_s)
@@ -355,8 +372,11 @@ class DataPlane:
 
     def _trace_path(self, client: Client, old: Streams) -> tuple[list[int] | None, bool]:
         """Return the links down to a client by current entries or as before, and whether all are central."""
-        item, cluster = client.item, client.group
-        assert item is not None
+        assert client.item is not None
+        return self.trace_up(client.item, client.group, old)
+
+    def trace_up(self, item: int, cluster: int, old: Streams) -> tuple[list[int] | None, bool]:
+        """Return the links down to a cluster by current entries or as before, and whether all are central."""
         path: list[int] = []
         tag: float | None = None
         is_central = True
@@ -365,7 +385,7 @@ class DataPlane:
             if entry is None and self.control == "centralized":
                 return None, False
             link = entry.link if entry is not None else old.parent.get((item, cluster))
-            if link is None or self._is_down(link):
+            if link is None or self.is_down(link):
                 return None, False
             is_central &= entry is not None and entry.is_central
             tag = entry.version_s if entry is not None and entry.is_central else None
@@ -375,17 +395,21 @@ class DataPlane:
 
     def _drop_unusable(self) -> None:
         """Treat streams over links that changed too much as new requests (4.4.2), as far as needed."""
+        if self._drop_streams():
+            self.announcements = Announcements(self.streams)
+            self._prune()
+            self._request_again()
+
+    def _drop_streams(self) -> bool:
+        """Stop streams over links that failed, or changed too much and are overloaded; return whether any."""
         streams = self.streams
         has_dropped = False
         for (item, _), link in sorted(streams.parent.items()):
             is_overloaded = streams.residual_mbps[link] < -1e-9 and self._has_changed(link)
-            if self._is_down(link) or is_overloaded:
+            if self.is_down(link) or is_overloaded:
                 streams.remove(item, link)
                 has_dropped = True
-        if has_dropped:
-            self.announcements = Announcements(streams)
-            self._prune()
-            self._request_again()
+        return has_dropped
 
     def _has_changed(self, link: int) -> bool:
         change = abs(self.capacity[link] / self.problem.capacity_mbps[link] - 1)
@@ -393,13 +417,22 @@ class DataPlane:
 
     def _prune(self) -> None:
         """Remove streams from a tail without their object, and streams that feed no group."""
-        streams, last = self.streams, self.problem.group_level
-        for level in range(1, last + 1):
+        self._prune_starved()
+        self._prune_unused()
+
+    def _prune_starved(self) -> None:
+        """Remove streams from a tail without their object."""
+        streams = self.streams
+        for level in range(1, self.problem.group_level + 1):
             for (item, head), link in list(streams.parent.items()):
                 if streams.level[head] == level and not streams.has(item, streams.tail[link]):
                     streams.remove(item, link)
-        for level in range(last - 1, 0, -1):
-            feeding = {(item, streams.tail[link]) for (item, _), link in streams.parent.items()}
+
+    def _prune_unused(self) -> None:
+        """Remove streams that feed no group."""
+        streams = self.streams
+        for level in range(self.problem.group_level - 1, 0, -1):
+            feeding = {(item, streams.tail[link]) for item, link, _ in streams.carried()}
             for (item, head), link in list(streams.parent.items()):
                 if streams.level[head] == level and (item, head) not in feeding:
                     streams.remove(item, link)
@@ -407,13 +440,16 @@ class DataPlane:
 
 @dataclass
 class Client:
-    """State of one request.
+    """State of one request, or of viewers of a request who are served alike over a unicast last hop.
 
     items    objects of its channel, from the requested bitrate downwards
     item     object that it receives; None while it is denied
     hops     links that were set up for it
     edge     cluster that serves it
-    bits     received so far, Mbit
+    bits     received so far by each, Mbit
+    viewers  number of viewers where the last hop is unicast; a request counts once where it is multicast
+    link     into the group, where the last hop is unicast; None while denied
+    leaves_s  time at which the viewers leave
     """
 
     request: int
@@ -428,6 +464,9 @@ class Client:
     watched_s: float = 0.0
     stalled_s: float = 0.0
     bits: float = 0.0
+    viewers: float = 1.0
+    link: int | None = None
+    leaves_s: float = float("inf")
 
 
 def play(
@@ -468,37 +507,41 @@ def received_share(item: int, cluster: int, streams: Streams, share: Floats) -> 
     return rate
 
 
-def join_time_s(streams: Streams, capacity_mbps: Floats, item: int, group: int, hops: int) -> float:
+def join_time_s(streams: Streams, capacity_mbps: Floats, item: int, links: Sequence[int], hops: int) -> float:
     """Return the time to join: round trips over the new hops, and transfer of a chunk over the slowest link.
 
     A link with overload is slower in proportion.
+
+    links  from the group up to the source
     """
     problem = streams.problem
-    trips_s, slowest_mbps, cluster = 0.0, np.inf, group
-    for step in range(problem.group_level):
-        link = streams.parent[item, cluster]
+    trips_s, slowest_mbps = 0.0, np.inf
+    for step, link in enumerate(links):
         if step < hops:
             trips_s += 2 * float(problem.latency_ms[link]) / 1000
         capacity = float(capacity_mbps[link])
         load = max(capacity - streams.residual_mbps[link], 1e-9)
         slowest_mbps = min(slowest_mbps, capacity * min(1.0, capacity / load))
-        cluster = streams.tail[link]
     return trips_s + problem.chunk_s * float(problem.bitrate_mbps[item]) / max(slowest_mbps, 1e-9)
 
 
-def join_bound_s(problem: LiveVideo, item: int) -> float:
-    """Return the bound on the time to join.
+def join_bounds_s(problem: LiveVideo) -> Floats:
+    """Return the bound on the time to join of each object, (O,), s; infinite where no link has capacity.
 
     Hops to a source x the longest round trip, and transfer of a chunk over the narrowest planned link.
     """
-    trips_s = problem.group_level * 2 * float(problem.latency_ms.max()) / 1000
-    return trips_s + problem.chunk_s * float(problem.bitrate_mbps[item] / problem.capacity_mbps.min())
+    trips_s = problem.group_level * 2 * float(problem.latency_ms.max(initial=0.0)) / 1000
+    capacity = problem.capacity_mbps[problem.capacity_mbps > 0]
+    if not len(capacity):
+        return np.full(len(problem.objects), np.inf)
+    return trips_s + problem.chunk_s * problem.bitrate_mbps / float(capacity.min())
 
 
 def tabulate_clients(problem: LiveVideo, clients: Iterable[Client], now_s: float) -> pd.DataFrame:
     """Return one row for each client that has arrived, with the bound on its time to join."""
     names = problem.clusters["cluster"]
     bitrate_kbps = problem.bitrate_mbps * 1000
+    bounds_s = join_bounds_s(problem).tolist()
     return pd.DataFrame(
         [
             {
@@ -507,11 +550,11 @@ def tabulate_clients(problem: LiveVideo, clients: Iterable[Client], now_s: float
                 "asked_s": client.requested_s,
                 "join_s": None if client.joined_s is None else client.joined_s - client.requested_s,
                 "hops": client.hops,
-                "bound_s": join_bound_s(problem, client.items[0]),
+                "bound_s": bounds_s[client.items[0]],
                 "bitrate_kbps": 0.0 if client.item is None else float(bitrate_kbps[client.item]),
                 "watched_s": client.watched_s,
                 "stalled_s": client.stalled_s,
-                "mean_kbps": 1000 * client.bits / max(now_s - client.requested_s, 1e-9),
+                "mean_kbps": 1000 * client.bits / max(min(now_s, client.leaves_s) - client.requested_s, 1e-9),
             }
             for client in clients
             if client.requested_s < now_s
