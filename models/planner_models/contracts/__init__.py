@@ -39,7 +39,7 @@ $\sum_c k_{wc} x_{wc}$ over its contracts, with $k$ the traffic that is metered 
 meters of a bill cost what the larger volume does. A relaxation of the same kind gives the bound, a linear
 program the loads for free windows that its dual prices improve, and an integer program the optimum where that
 is small. Where a gap is left and at most six bills are not by the mean, branching on boxes of levels raises
-the bound here too (`bill_boxes`).
+the bound here too, and gives the free windows of better plans (`bill_boxes`).
 
 `optimum` optimises over every split of each window's traffic in any fractions, within the limits of
 contracts and of switching, that leaves no more unserved than contracts make it. Its bound on the objective is

@@ -4,9 +4,11 @@ All meters of a bill have its level. In a window, the traffic of every set of re
 contracts there carry: of a bill that is not free in the window at most its level over the least samples of a
 Mbit/s, else the contracts' own limits. That is the cut condition of a transport problem, so every plan keeps
 it. A set of free meters is possible in a window where all these conditions hold, and what is missing goes to
-contracts that are billed by the mean. Lagrangian multipliers price a free window of each meter, and a Mbit/s
-billed by the mean; each group of similar windows takes its cheapest set. Boxes of levels are halved and cut
-as in `level_boxes`.
+contracts that are billed by the mean. Regions count alike, or with what a Mbit/s there counts for a meter, so
+that a bill of traffic in carries exactly its level. Lagrangian multipliers price a free window of each meter,
+and a Mbit/s billed by the mean; each group of similar windows takes its cheapest set. Boxes of levels are
+halved and cut as in `level_boxes`. Where a box of no size is left, a linear program chooses the free windows
+at its levels, from which a plan is searched for.
 
 source  Gale, Pacific Journal of Mathematics 1957 (feasibility of supplies and demands); Tuy, SIAM Journal on
         Optimization 2000 (monotonic optimization)
@@ -14,12 +16,16 @@ source  Gale, Pacific Journal of Mathematics 1957 (feasibility of supplies and d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner import backends
+from planner.arrays import Bools, Floats, Ints
+from planner.backends.program_builder import ProgramBuilder
 from planner.compiled import njit
+from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import ROUNDING
 from planner_models.contracts.designs.level_boxes import MOST_LEVELS, Boxes, put_first, raise_bound
@@ -27,7 +33,7 @@ from planner_models.contracts.designs.shared_bills import Part, group_similar
 
 MOST_METERS: Final = 8  # with free windows
 MOST_REGIONS: Final = 6
-GROUPS: Final = 200  # of the windows that the lowest levels do not carry
+GROUPS: Final = 1_000  # of the windows that the lowest levels do not carry
 STEP: Final = 0.3  # of the logarithms of multipliers
 STEP_DECAY: Final = 0.15
 MOST_MULTIPLIERS: Final = 24  # vectors of multipliers that are kept
@@ -76,6 +82,7 @@ class _PartBoxes(Boxes):
             area.amount(bill, float(area.volumes(area.least)[bill])) for bill in self.mean.tolist()
         )
         meters = area.rated[area.meter_free[area.rated] > 0]
+        self.meters = meters
         self.slots = area.meter_free[meters].astype(float)
         self.needs = _find_needs(area, self.bills, meters, self.least)
         windows = len(area.traffic)
@@ -113,14 +120,61 @@ def is_suitable(area: Part) -> bool:
     return few and 0 < free <= MOST_METERS
 
 
-def find_bound(area: Part, *, lower: float, enough: float, deadline: Deadline) -> float:
-    """Return a bound on the bills of a part, at least `lower`.
+class RaisedBound(NamedTuple):
+    """Bound on the bills of a part, and free windows at the levels where it could not be raised.
+
+    score  (W, M) how much each window is free for each meter in the relaxation at these levels; None: unknown
+    """
+
+    bound: float
+    score: Floats | None
+
+
+def find_bound(
+    area: Part, *, lower: float, enough: float, options: Options, deadline: Deadline
+) -> RaisedBound:
+    """Return a bound on the bills of a part, at least `lower`, and free windows to start a search from.
 
     lower      a bound that is proven already
     enough     bound at which the search stops
     deadline   when the search ends
     """
-    return raise_bound(_PartBoxes(area), lower=lower, enough=enough, deadline=deadline)[0]
+    boxes = _PartBoxes(area)
+    bound, level = raise_bound(boxes, lower=lower, enough=enough, deadline=deadline)
+    score = None if level is None or deadline.is_over else _choose_free(boxes, level, options)
+    return RaisedBound(bound, score)
+
+
+def _choose_free(boxes: _PartBoxes, level: Floats, options: Options) -> Floats | None:
+    """Return how much each window is free for each meter, (W, M), at levels (n,); None where unknown.
+
+    A linear program takes sets of free meters for each window, at the least volume billed by the mean; more
+    free windows than there are cost more than any bill.
+    """
+    area, slots = boxes.area, len(boxes.slots)
+    windows = np.arange(len(area.traffic))
+    every = _collect(area, boxes.bills, boxes.meters, windows, windows)
+    missing = _find_missing(every, level, slots)
+    active = np.flatnonzero(missing[:, 0] > 0)
+    if not len(active):
+        return None
+    window, subset = np.nonzero(np.isfinite(missing[active]))
+    is_in = (subset[:, None] >> np.arange(slots) & 1).astype(float)
+    m = ProgramBuilder(name="free windows")
+    cost = boxes.mean_price * missing[active][window, subset]
+    x = m.variables("set", len(window), cost=cost)
+    over = m.variables("over", slots, cost=np.full(slots, max(boxes.cost(boxes.most), 1.0)))
+    m.constrain("one", x.sum_by(window, len(active)), equal=1.0)
+    for slot in range(slots):
+        m.constrain(f"free {slot}", (x * is_in[:, slot]).sum() - over[[slot]].sum(), upper=boxes.slots[slot])
+    solution = backends.solve(m.build(), options)
+    if solution.x is None:
+        return None
+    share = x.values(solution.x)[:, None] * is_in
+    score = np.zeros(area.most_sample.shape)
+    for slot, meter in enumerate(boxes.meters.tolist()):
+        np.add.at(score[:, meter], active[window], share[:, slot])
+    return score
 
 
 def _free_volume(starts: Floats, prices: Floats) -> float:
@@ -179,14 +233,20 @@ def _collect(area: Part, bills: Ints, free_meters: Ints, windows: Ints, group: I
 
     mean_contract = area.is_mean[area.bill]
     traffic, rooms, factors, mean_most, mean_unit = [], [], [], [], []
-    for members in sets:
-        inside = members[area.region]
-        traffic.append(area.traffic[windows][:, members].sum(axis=1) - least[:, inside].sum(axis=1))
-        rooms.append(np.stack([spare[:, inside & (area.bill == bill)].sum(axis=1) for bill in bills], axis=1))
-        factors.append(np.stack([_least_factor(area, m, inside, windows) for m in rated.tolist()], axis=1))
-        mean_most.append(spare[:, inside & mean_contract].sum(axis=1))
+    for members, weight in _list_weights(area, sets, windows):
+        inside, counted = members[area.region], weight[:, area.region]
+        traffic.append(
+            (area.traffic[windows] * weight)[:, members].sum(axis=1)
+            - (least * counted)[:, inside].sum(axis=1)
+        )
+        room = spare * counted
+        rooms.append(np.stack([room[:, inside & (area.bill == bill)].sum(axis=1) for bill in bills], axis=1))
+        factors.append(
+            np.stack([_least_factor(area, m, inside, windows, counted) for m in rated.tolist()], axis=1)
+        )
+        mean_most.append(room[:, inside & mean_contract].sum(axis=1))
         units = [
-            _least_factor(area, m, inside, windows)
+            _least_factor(area, m, inside, windows, counted)
             for m in range(len(area.meter_bill))
             if area.is_mean[area.meter_bill[m]] and (inside & (area.bill == area.meter_bill[m])).any()
         ]
@@ -206,11 +266,49 @@ def _collect(area: Part, bills: Ints, free_meters: Ints, windows: Ints, group: I
     )
 
 
-def _least_factor(area: Part, meter: int, inside: np.ndarray, windows: Ints) -> Floats:
-    """Return the least sample of a Mbit/s of a meter's contracts in some regions, (W,); 0 without any."""
-    members = inside[np.flatnonzero(area.bill == area.meter_bill[meter])]
-    factor = area.factors[meter][windows][:, members]
-    return np.asarray(factor.min(axis=1)) if factor.shape[1] else np.zeros(len(windows))
+def _list_weights(area: Part, sets: Bools, windows: Ints) -> Iterator[tuple[Bools, Floats]]:
+    """Yield sets of regions (R,) with weights of their traffic, (W, R), for which conditions are made.
+
+    Beside equal weights these are what a Mbit/s counts for meters of several regions in the set, and the mean
+    of both. They are scaled so that the traffic of a window stays the same.
+    """
+    traffic = area.traffic[windows]
+    kinds: list[Floats] = []
+    for bill, factor in zip(area.meter_bill.tolist(), area.factors, strict=True):
+        regions = area.region[area.bill == bill]
+        if len(regions) < 2 or np.ptp(factor[windows], axis=1).max(initial=0.0) <= 0:
+            continue
+        weight = np.zeros(traffic.shape)
+        weight[:, regions] = factor[windows]
+        if not any(np.array_equal(weight, other) for other in kinds):
+            kinds.append(weight)
+    for members in sets:
+        yield members, np.ones(traffic.shape)
+        if members.sum() < 2:
+            continue
+        total = traffic[:, members].sum(axis=1, keepdims=True)
+        for kind in kinds:
+            weighted = (traffic * kind)[:, members].sum(axis=1, keepdims=True)
+            scale = np.divide(total, weighted, out=np.ones(total.shape), where=weighted > 0)
+            yield members, kind * scale
+            yield members, (1 + kind * scale) / 2
+
+
+def _least_factor(area: Part, meter: int, inside: Bools, windows: Ints, counted: Floats) -> Floats:
+    """Return the least sample of a weighted Mbit/s of a meter's contracts in some regions, (W,).
+
+    It is 0 without any contracts, and where one has no weight it counts no less than nothing: such contracts
+    are left out, and without others the sample is infinite.
+
+    counted  (W, N) weight of each contract's traffic
+    """
+    of_bill = area.bill == area.meter_bill[meter]
+    members = inside[np.flatnonzero(of_bill)]
+    factor, weight = area.factors[meter][windows][:, members], counted[:, of_bill & inside]
+    if not factor.shape[1]:
+        return np.zeros(len(windows))
+    each = np.divide(factor, weight, out=np.full(factor.shape, np.inf), where=weight > 0)
+    return np.asarray(each.min(axis=1))
 
 
 class _Limits(NamedTuple):
@@ -320,6 +418,7 @@ def _take_cheapest(missing, size, dual, used):  # type: ignore[no-untyped-def]
         for slot in range(slots):
             if (subset >> slot) & 1:
                 price[subset] += dual[slot]
+    used[:] = 0.0
     total = 0.0
     for group in range(len(size)):
         best, best_set = np.inf, -1

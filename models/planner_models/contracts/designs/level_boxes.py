@@ -41,6 +41,7 @@ GROUPS: Final = 150  # of the windows that the lowest levels do not carry
 MOST_BOXES: Final = 50_000
 MOST_MULTIPLIERS: Final = 24  # vectors of multipliers that are kept
 STEPS: Final = 60  # of the search of multipliers for a box
+LAST_STEPS: Final = 2_000  # of that for a box that is too small to be halved
 CUT_STEPS: Final = 15  # of that for a part of a box
 CUTS: Final = (0.5, 0.25, 0.1)  # parts of a level's range that are tried, the largest first
 LAST_RAISE: Final = 2e-3  # of the bound that is enough: what is left of it is proven at once
@@ -230,6 +231,8 @@ def _branch(boxes: Boxes, deadline: Deadline) -> tuple[float, Floats | None]:
         ranges = (box.high - box.low) * boxes.price
         index = int(np.argmax(ranges))
         if ranges[index] <= LEAST_RANGE * boxes.enough:
+            if boxes.find_rest(box.low, box.high, LAST_STEPS) == np.inf:
+                continue  # multipliers that a short search misses
             return min(box.bound, boxes.enough), box.high
         middle = (box.low[index] + box.high[index]) / 2
         for half in (0, 1):

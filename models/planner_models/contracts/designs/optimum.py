@@ -53,6 +53,9 @@ WORSE: Final = 1.05  # times the best cost: relaxations with fewer free windows 
 RELAXED: Final = 0.5  # of the time limit, for what follows the relaxations
 KEPT: Final = 0.2  # of the time limit, for the loads after the search
 MOST_BINARIES: Final = 2_000  # windows times contracts up to which "auto" also solves the integer program
+BOXES: Final = 0.7  # of the time that is left, for boxes of levels of shared bills before an integer program
+MOST_ROUNDS: Final = 4  # of bound and plan of shared bills, which start from one another
+LEAST_SAVED: Final = 1e-5  # of the bill, by a round
 LEAST_SOLVE_S: Final = 0.1  # time limit of a solver where less is left
 LATE_SOLVE_S: Final = 1.0  # time limit of the small program that gives a plan where no time is left
 CENT: Final = 0.01
@@ -206,18 +209,37 @@ def plan_part(
         replace(options, gap=min(gap, 1e-4)), gap, Deadline.after(time_limit_s), LEAST_SOLVE_S
     )
     shared = shared_bills.Part.of(problem, area, use_free_windows=use_free_windows)
-    made = shared_bills.plan_part(shared, method=method, limits=limits)
-    if (
-        method != "exact"
-        and made.cost is not None
-        and not limits.ends(made)
-        and bill_boxes.is_suitable(shared)
-    ):
-        bound = bill_boxes.find_bound(
-            shared, lower=made.bound or 0.0, enough=made.cost / (1 + 0.99 * gap), deadline=limits.deadline
-        )
-        made = made._replace(bound=bound)
+    if method == "exact" or not bill_boxes.is_suitable(shared):
+        return RegionDecision(*shared_bills.plan_part(shared, method=method, limits=limits))
+    made = shared_bills.plan_part(shared, method="search", limits=limits)
+    early = limits._replace(deadline=limits.deadline.share_left(BOXES))
+    made = _close_gap(shared, made, early)
+    if method == "auto" and not limits.ends(made):
+        made = shared_bills.solve_exactly(shared, made, limits)
     return RegionDecision(*made)
+
+
+def _close_gap(
+    area: shared_bills.Part, made: shared_bills.PartDecision, limits: shared_bills.Limits
+) -> shared_bills.PartDecision:
+    """Return a plan with a higher bound by boxes of levels, improved at the levels where the bound stays."""
+    for _ in range(MOST_ROUNDS):
+        if limits.ends(made) or made.cost is None:
+            break
+        raised = bill_boxes.find_bound(
+            area,
+            lower=made.bound or 0.0,
+            enough=made.cost / (1 + 0.99 * limits.gap),
+            options=limits.solver(),
+            deadline=limits.deadline,
+        )
+        before, made = made.cost, made._replace(bound=max(raised.bound, made.bound or 0.0))
+        if raised.score is None or limits.ends(made):
+            break
+        made = shared_bills.improve(area, made, raised.score, limits)
+        if made.cost is None or made.cost > before * (1 - LEAST_SAVED):
+            break
+    return made
 
 
 def plan_region(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:

@@ -372,14 +372,28 @@ def plan_part(area: Part, *, method: str, limits: Limits) -> PartDecision:
     best = PartDecision(None, None, None, "")
     if method != "exact":
         best = _search(area, limits._replace(deadline=limits.deadline.share(0.5)))
-    is_small = len(area.traffic) * len(area.rated) <= MOST_BINARIES
-    if method == "exact" or (method == "auto" and is_small and not limits.ends(best)):
-        built = build(area, exact=True)
-        solution = backends.solve(built.program, replace(limits.solver(), gap=limits.gap))
-        best = _with_bound(best, solution.bound, solution.backend)
-        if solution.x is not None:
-            best = _better(area, best, _fit(area, built.load.values(solution.x)))
+    if method == "exact" or (method == "auto" and not limits.ends(best)):
+        return solve_exactly(area, best, limits, at_any_size=method == "exact")
     return best
+
+
+def solve_exactly(
+    area: Part, best: PartDecision, limits: Limits, *, at_any_size: bool = False
+) -> PartDecision:
+    """Return the plan and bound of the integer program, or those known where better or it is too large."""
+    if len(area.traffic) * len(area.rated) > MOST_BINARIES and not at_any_size:
+        return best
+    built = build(area, exact=True)
+    solution = backends.solve(built.program, replace(limits.solver(), gap=limits.gap))
+    best = _with_bound(best, solution.bound, solution.backend)
+    if solution.x is not None:
+        best = _better(area, best, _fit(area, built.load.values(solution.x)))
+    return best
+
+
+def improve(area: Part, best: PartDecision, score: Floats, limits: Limits) -> PartDecision:
+    """Return the best plan from the free windows of the largest scores (W, M), or the one that is known."""
+    return _swap_windows(area, best, _largest(area, score + TIE * area.most_sample), limits)
 
 
 def _with_bound(best: PartDecision, bound: float | None, backend: str | None) -> PartDecision:

@@ -321,7 +321,7 @@ def _summarize(execution: DataPlane, tables: Mapping[str, pd.DataFrame]) -> dict
     present = clients[clients["left_s"].isna()] if "left_s" in clients else clients
     stay_s = np.ones(len(clients))
     if "left_s" in clients:
-        stay_s = clients["left_s"].astype(float).fillna(execution.now_s) - clients["asked_s"]
+        stay_s = np.asarray(clients["left_s"].astype(float).fillna(execution.now_s) - clients["asked_s"])
     return {
         "join_s": float(joined.median()) if len(joined) else None,
         "join_worst_s": float(joined.max()) if len(joined) else None,
