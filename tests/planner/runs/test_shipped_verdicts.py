@@ -41,4 +41,4 @@ def test_a_reason_names_the_value_that_differs_most() -> None:
     assert "values differ; most: " in reproduction.reason
     noted = TargetValues(values=values, notes={target.rows[0]: "another reading"})
     reproduction = Reproduction(system=system, target=target, rows=tuple(judge(system, target, noted)))
-    assert reproduction.reason.endswith("values differ: another reading")
+    assert reproduction.reason.endswith("values differ: another reading.")

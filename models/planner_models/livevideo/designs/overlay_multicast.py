@@ -43,7 +43,14 @@ def distribute(
             "other, in the order of arrival"
         ),
     ] = "arrival",
-    seed: Annotated[int, Field(ge=0, description="seed of the random order")] = 0,
+    trees: Annotated[
+        Literal["cheapest", "any"],
+        Field(
+            description="tree of a channel among those of the same quality: the cheapest, or any, by random "
+            "costs of links"
+        ),
+    ] = "cheapest",
+    seed: Annotated[int, Field(ge=0, description="seed of the random order, and of any trees")] = 0,
     options: Options = Options(),
 ) -> Decision[Trees]:
     """Admit the best trees for each channel alone, one channel after the other.
@@ -51,7 +58,8 @@ def distribute(
     A channel finds its best tree on residual capacities, which starves later channels. In the order of
     requests, each request extends the tree of its object by the best path, and nothing is rearranged; early
     requests of all channels then starve later ones. Without `sees_load` a channel plans for an empty network;
-    branches over a full link are cut. Trees of up to 8 groups are optimal, larger ones go path by path.
+    branches over a full link are cut. The thesis asks for the tree of the highest quality: with `trees` set
+    to `any` its cost does not count. Trees of up to 8 groups are optimal, larger ones go path by path.
 
     source  Mukerjee 2018, section 4.7.1
     """
@@ -63,6 +71,7 @@ def distribute(
         holders.setdefault(item, []).append(cluster)
     into = np.argsort(problem.head, kind="stable")
     first = np.searchsorted(problem.head[into], np.arange(len(problem.clusters) + 1))
+    random = np.random.default_rng([seed, 1])
     for item, rows in _order_requests(problem, order, seed):
         waits = True
         while waits:  # where the last hop is unicast, another tree may serve the clients that are left
@@ -70,7 +79,13 @@ def distribute(
             has_object = np.zeros(len(problem.clusters), dtype=bool)
             has_object[problem.sources[problem.is_at_source[item]]] = True
             has_object[holders.get(item, [])] = True
-            links = _find_tree(streams, item, rows, (first, into), has_object, sees_load=sees_load)
+            choice = LinkChoice(
+                has_object,
+                _usable_links(streams, item, sees_load=sees_load),
+                problem.cost if trees == "cheapest" else random.random(len(problem.cost)),
+                problem.cost_weight if trees == "cheapest" else 0.0,
+            )
+            links = _find_tree(streams, item, rows, (first, into), choice)
             if sees_load:
                 for link in links:
                     streams.add(item, link)
@@ -87,14 +102,23 @@ def _count_waiting(streams: Streams, item: int, rows: Ints) -> float:
     return sum(streams.waiting.get((item, group), 0.0) for group in streams.problem.group[rows].tolist())
 
 
+class LinkChoice(NamedTuple):
+    """Links that the tree of an object may take.
+
+    has_object   of each cluster
+    usable       of each link
+    cost         of each link, by which trees of one value are compared
+    cost_weight  of the cost against the value of a tree
+    """
+
+    has_object: Bools
+    usable: Bools
+    cost: Floats
+    cost_weight: float
+
+
 def _find_tree(
-    streams: Streams,
-    item: int,
-    rows: Ints,
-    links_by_head: tuple[Ints, Ints],
-    has_object: Bools,
-    *,
-    sees_load: bool,
+    streams: Streams, item: int, rows: Ints, links_by_head: tuple[Ints, Ints], choice: LinkChoice
 ) -> list[int]:
     """Return the links of a tree to the groups of some requests, by row, that do not have the object.
 
@@ -103,9 +127,9 @@ def _find_tree(
     links_by_head  `first` and `into` of `build_tree`
     """
     problem = streams.problem
+    has_object, usable, cost, cost_weight = choice
     rows = rows[~has_object[problem.group[rows]]]
-    usable = _usable_links(streams, item, sees_load=sees_load)
-    value, cost = problem.value[rows], problem.cost
+    value = problem.value[rows]
     if problem.is_unicast:
         groups = problem.group[rows].tolist()
         fitting = np.array(
@@ -122,7 +146,7 @@ def _find_tree(
         cost = cost * per_group[problem.head]
     if not len(rows):
         return []
-    price = problem.cost_weight * float(problem.bitrate_mbps[item])
+    price = cost_weight * float(problem.bitrate_mbps[item])
     solve = solve_tree if len(rows) <= MAX_EXACT_GROUPS else build_tree
     instance: tuple[Any, ...] = (problem.group[rows], value, price, *links_by_head)
     instance += (problem.tail, cost, has_object, usable)

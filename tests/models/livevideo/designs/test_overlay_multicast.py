@@ -109,3 +109,25 @@ def tree_value(item: LiveVideo, links: np.ndarray) -> float:
     plan = build_plan(item, np.full(len(links), int(item.object[0])), links)
     check(item, plan)  # PlanRejected where it is no tree
     return measure(item, plan, None)["service_minus_cost"] or 0.0
+
+
+@settings(max_examples=10, deadline=None)
+@given(problems(), st.integers(0, 9))
+def test_any_tree_has_the_value_of_the_best_where_cost_has_no_weight(one: LiveVideo, seed: int) -> None:
+    single = with_one_object(replace(one, settings=one.settings.assign(cost_weight=0.0)))
+    best = optimum.distribute(single).proof.objective
+    decision = overlay_multicast.distribute(single, trees="any", seed=seed)
+    assert decision.plan is not None
+    assert not len(check(single, decision.plan))
+    assert decision.proof.objective == pytest.approx(best, abs=1e-9)
+
+
+def test_any_tree_is_drawn_by_its_seed_and_the_cheapest_is_not() -> None:
+    tiers = {"S": "source", "E": "edge", "F": "edge", "A": "group"}
+    links = [("S", "E", 9.0, 1.0), ("S", "F", 9.0, 5.0), ("E", "A", 9.0, 0.0), ("F", "A", 9.0, 0.0)]
+    item = problem(links, OBJECTS[:1], REQUESTS[:1], tiers=tiers)
+    used: dict[str, set[str]] = {}
+    for trees in ("cheapest", "any"):
+        plans = [overlay_multicast.distribute(item, trees=trees, seed=seed).plan for seed in range(8)]  # type: ignore[arg-type]
+        used[trees] = {str(plan.trees["tail"].iloc[-1]) for plan in plans if plan is not None}
+    assert used == {"cheapest": {"E"}, "any": {"E", "F"}}
