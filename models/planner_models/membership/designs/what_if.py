@@ -23,7 +23,13 @@ from planner_models.membership.plan.fences import epoch_use
 from planner_models.membership.plan.leaders import evaluate_long_run
 from planner_models.membership.plan.metrics import measure, say_places
 from planner_models.membership.plan.plan import FENCE_RULE, MAJORITY_RULE
-from planner_models.membership.plan.presentation import CAUSE_WORDS, CAUSES, next_leader, seconds_by_kind
+from planner_models.membership.plan.presentation import (
+    CAUSE_WORDS,
+    CAUSES,
+    next_leader,
+    say_leader,
+    seconds_by_kind,
+)
 from planner_models.membership.plan.timeline import say_cut, tabulate_cut
 from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.problem import Membership
@@ -162,7 +168,6 @@ def _tabulate_failures(problem: Membership, item: ServicePlan, rows: int) -> Sec
     """Return each site with members, and who leads while it is down."""
     table = []
     for site in _sites_of(problem, item)[:rows]:
-        leader = next_leader(problem, item, site)
         here = sum(
             count for leaf, count in item.placement.members.items() if site in problem.tree.paths[leaf]
         )
@@ -171,7 +176,7 @@ def _tabulate_failures(problem: Membership, item: ServicePlan, rows: int) -> Sec
                 problem.site_names[site],
                 KINDS[int(problem.kind[site])],
                 float(here),
-                "no quorum" if leader is None else problem.site_names[leader],
+                say_leader(problem, item, site) or "no quorum",
             )
         )
     frame = pd.DataFrame(table, columns=["site", "kind", "members", "leader_while_it_is_down"])

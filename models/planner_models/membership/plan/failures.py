@@ -27,7 +27,13 @@ from planner_models.membership.plan.evaluation import commit_time_ms, decision_m
 from planner_models.membership.plan.fences import fence_metrics
 from planner_models.membership.plan.joining import join_metrics
 from planner_models.membership.plan.metrics import measure_services
-from planner_models.membership.plan.plan import QUORUM_RULES, REACTION_RULE, MembershipPlan, Placement
+from planner_models.membership.plan.plan import (
+    AGREEMENT_RULES,
+    QUORUM_RULES,
+    REACTION_RULE,
+    MembershipPlan,
+    Placement,
+)
 from planner_models.membership.problem.drawing import SITE
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import KINDS
@@ -55,6 +61,14 @@ def live_placement(problem: Membership, placement: Placement, is_down: Bools) ->
         return None
     leader = min(may_lead, key=lambda site: (commit_time_ms(problem, alive, site, placement.quorum), site))
     return replace(placement, leader=leader)
+
+
+def _name_leader(problem: Membership, placement: Placement | None) -> str:
+    """Return the name of the leader's site; a word where none may serve, and where members agree in rounds."""
+    if placement is None:
+        return "none"
+    is_agreement = placement.rule in AGREEMENT_RULES
+    return "nobody, a quorum agrees" if is_agreement else problem.site_names[placement.leader]
 
 
 def _live_managers(problem: Membership, placement: Placement, is_down: Bools) -> int:
@@ -141,7 +155,7 @@ class MembersInFailures:
             }
             live += sum(alive.values())
             placement = live_placement(self.problem, item.placement, is_down)
-            names.append("none" if placement is None else self.problem.site_names[placement.leader])
+            names.append(_name_leader(self.problem, placement))
             if placement is None:
                 items.append(item)
                 continue

@@ -36,6 +36,7 @@ CAUSE_WORDS: Final = {
     "false_alarms": "false alarms",
 }
 POINTS: Final = 60
+NOBODY: Final = "nobody leads, a quorum agrees"
 
 
 def draw(problem: Membership, plan: MembershipPlan) -> Sequence[Drawing]:
@@ -75,14 +76,22 @@ def next_leader(problem: Membership, item: ServicePlan, failed: int) -> int | No
     )
 
 
+def say_leader(problem: Membership, item: ServicePlan, failed: int) -> str | None:
+    """Return the site of the leader while a site is down, in words; None where there is no quorum then."""
+    leader = next_leader(problem, item, failed)
+    if leader is None:
+        return None
+    return NOBODY if item.placement.rule in AGREEMENT_RULES else problem.site_names[leader]
+
+
 def _notes(problem: Membership, items: Sequence[ServicePlan]) -> Mapping[int, str]:
     """Return the leader while each site is down, in words."""
     notes: dict[int, str] = {}
     for site in range(len(problem.sites)):
         texts = []
         for item in items if len(items) <= 3 else ():
-            leader = next_leader(problem, item, site)
-            who = "no quorum" if leader is None else f"'{problem.site_names[leader]}' leads"
+            leader = say_leader(problem, item, site)
+            who = "no quorum" if leader is None else NOBODY if leader == NOBODY else f"'{leader}' leads"
             texts.append(f"if it fails: {who}" if len(items) == 1 else f"{item.service.name}: {who}")
         notes[site] = "; ".join(texts)
     return notes
@@ -157,8 +166,7 @@ def describe_site(
     rows = []
     for item in read_plan(problem, decided.plan):
         here = sum(count for leaf, count in item.placement.members.items() if site in tree.paths[leaf])
-        leader = next_leader(problem, item, site)
-        rows.append((item.service.name, here, "none" if leader is None else problem.site_names[leader]))
+        rows.append((item.service.name, here, say_leader(problem, item, site) or "none"))
     frame = pd.DataFrame(rows, columns=["service", "members_here", "leader_while_it_is_down"])
     return ElementReport(
         facts=tuple(facts), sections=(Section(title="Services while the site is down", frame=frame),)

@@ -18,7 +18,7 @@ from planner_models.membership.designs.placement import timeout_grid
 from planner_models.membership.plan.check import check
 from planner_models.membership.plan.evaluation import commit_time_ms, monthly_alarms
 from planner_models.membership.plan.metrics import measure
-from planner_models.membership.problem.generators import regions, service_row, small
+from planner_models.membership.problem.generators import regions, service_row, site_row, small
 from planner_models.membership.problem.schema import HEARTBEAT
 from tests.models.membership.failures import MONTH_S, live_probabilities, placements
 from tests.models.membership.problems import memberships
@@ -135,6 +135,30 @@ def test_a_witness_votes_and_never_leads() -> None:
 
 def test_the_small_problem_is_solved() -> None:
     assert_is_best(small())
+
+
+def test_the_bound_covers_places_that_are_better_by_less_than_the_gap() -> None:
+    rows = []
+    for region, rate in (("r0", 20.0), ("r1", 0.02), ("r2", 20.0)):
+        rows.append(site_row(region, "region", fails_per_month=rate, repair_s=864_000.0))
+    for zone, rate, repair_s, price, hosts in (
+        ("r0a", 4.46195, 8_012.2, 2.0, 2.0),
+        ("r1a", 0.591536, 6_411.3, 2.0, 3.0),
+        ("r2a", 1.920725, 1_817.4, 2.0, 2.0),
+        ("r2b", 0.134254, 5_272.6, 1.0, 1.0),
+    ):
+        cells = {"fails_per_month": rate, "repair_s": repair_s, "price_per_month": price, "hosts": hosts}
+        rows.append(site_row(zone, "zone", zone[:2], **cells))
+    delays = [("r0", "r1", 3.2, 9.6, 0.01), ("r0", "r2", 8.2, 24.6, 0.01), ("r1", "r2", 2.4, 2.4, 0.01)]
+    problem = Membership(
+        sites=pd.DataFrame(rows),
+        delays=pd.DataFrame(delays, columns=["from", "to", "rtt_ms", "p99_ms", "loss"]),
+        services=pd.DataFrame([service_row(faults=1.0, failover_s=2.0)]),
+        pauses=pd.DataFrame([("r0", 100.0, 0.3)], columns=["site", "per_month", "mean_s"]),
+    )
+    assert_is_best(problem)
+    decision = planned.plan(problem)
+    assert decision.proof.bound < decision.proof.objective
 
 
 @pytest.mark.parametrize("limit", [0.5, 1.0, 70.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,9 +12,16 @@ from planner.contract.drawing import Curve, NetworkMap, Timeline
 from planner.reports.document import Text
 from planner.reports.run_tables import figures_of, metrics_table
 from planner_models.membership.designs import planned, raft
+from planner_models.membership.designs.agreement import plan_early
 from planner_models.membership.plan.check import read_plan
 from planner_models.membership.plan.metrics import say_details, say_places
-from planner_models.membership.plan.presentation import draw, next_leader, seconds_by_kind
+from planner_models.membership.plan.presentation import (
+    draw,
+    next_leader,
+    say_leader,
+    seconds_by_kind,
+)
+from planner_models.membership.plan.timeline import follow_cut
 from planner_models.membership.problem.generators import regions
 
 
@@ -87,3 +95,14 @@ def test_the_explanation_names_the_provider_that_fails_most_often() -> None:
     text = " ".join(explanation.summary())
     assert "which failures of provider 'provider 1' cause most often" in text
     assert "while provider 'provider 1' is down" in text
+
+
+def test_nobody_leads_where_members_agree_in_rounds() -> None:
+    problem = regions(regions=5, zones=1, hosts=1, faults=1)
+    problem = replace(problem, services=problem.services.assign(protocol="byzantine"))
+    decision = plan_early(problem)
+    assert decision.plan is not None
+    item = read_plan(problem, decision.plan)[0]
+    site = problem.site_above(next(iter(item.placement.members)), "region")
+    assert say_leader(problem, item, site) == "nobody leads, a quorum agrees"
+    assert follow_cut(problem, item) is None
