@@ -257,7 +257,8 @@ def _find_entry_with_model(scenario: Scenario, label: str | None) -> Entry:
         entry = scenario.entry(label)
         if entry.design.model is None:
             models = [design.name for design in scenario.system.designs if design.model]
-            raise InputError(f"design {label}: has no formal model; those that have: {', '.join(models)}")
+            others = f"those that have: {', '.join(models)}" if models else "no design of the system has one"
+            raise InputError(f"design {label}: has no formal model; {others}")
         return entry
     for entry in evaluation.entries(scenario):
         if entry.design.model is not None:

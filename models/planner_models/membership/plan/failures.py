@@ -64,7 +64,7 @@ def live_placement(problem: Membership, placement: Placement, is_down: Bools) ->
 
 
 def _name_leader(problem: Membership, placement: Placement | None) -> str:
-    """Return the name of the leader's site; a word where none may serve, and where members agree in rounds."""
+    """Return the name of the leader's site, or words where none may serve or members agree in rounds."""
     if placement is None:
         return "none"
     is_agreement = placement.rule in AGREEMENT_RULES

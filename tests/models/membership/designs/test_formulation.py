@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyomo.environ as pyo
 import pytest
 
+import planner
 from planner.errors import InputError
 from planner_models.membership import formulation
 from planner_models.membership.designs import planned
@@ -27,3 +29,8 @@ def test_the_model_has_the_optimum_of_the_search(witness: str) -> None:
 def test_many_elements_are_refused() -> None:
     with pytest.raises(InputError, match="the formal model has at most 14"):
         formulation(regions())
+
+
+def test_export_says_that_no_design_has_a_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="planned: has no formal model; no design of the system has one"):
+        planner.export("membership/witness", design="planned", out=tmp_path / "m.lp")
