@@ -425,13 +425,15 @@ class Membership:
 
     @cached_property
     def group(self) -> Group:
-        """The group that gossips; without a table all processes that services watch, with usual settings.
+        """The group that gossips; without a table those of the contacts, with usual settings.
+
+        Without contacts all processes that services watch.
 
         source  memberlist: defaults (3 random others every 200 ms, 4 transmissions)
         """
         if self.gossip is None or not len(self.gossip):
-            watched = sum(max(item.targets or 0, item.size) for item in self.service_list)
-            return Group(members=max(watched, 2))
+            members = self._contact_count or self._watched_count
+            return Group(members=max(members, 2))
         row = self.gossip.iloc[0]
         return Group(
             members=int(row["members"]),
@@ -444,6 +446,18 @@ class Membership:
             loss=float(row.get("loss", 0.0)),
             start=str(row.get("start", "")) or STARTS[0],
         )
+
+    @cached_property
+    def _contact_count(self) -> int:
+        """Processes that the table of contacts names."""
+        if self.contacts is None:
+            return 0
+        return len({*self.contacts["member"].astype(str), *self.contacts["knows"].astype(str)})
+
+    @property
+    def _watched_count(self) -> int:
+        """Processes that services watch: their targets, or their members."""
+        return sum(max(item.targets or 0, item.size) for item in self.service_list)
 
     # --- fences ---------------------------------------------------------------------------
 
@@ -664,7 +678,15 @@ class Membership:
 
     def _bad_group(self) -> Iterator[str]:
         """Yield faults of the group: several rows, more seeds than members, contacts of other numbers."""
+        named = self._contact_count
         if self.gossip is None or not len(self.gossip):
+            has_targets = any(item.targets for item in self.service_list)
+            if named and has_targets and named != self._watched_count:
+                assert self.contacts is not None
+                yield (
+                    f"{file_name(self.contacts, 'contacts')}: names {named} processes, the services watch "
+                    f"{self._watched_count:,}; say with members of the table gossip how many the group has"
+                )
             return
         group = self.group
         where = row_name(self.gossip, "gossip", 0)
@@ -676,10 +698,8 @@ class Membership:
                     f"{where}: {name} is {getattr(group, name)}, must be less than the members, "
                     f"{group.members}"
                 )
-        if self.contacts is not None and len(self.contacts):
-            names = {*self.contacts["member"].astype(str), *self.contacts["knows"].astype(str)}
-            if len(names) != group.members:
-                yield f"{where}: members is {group.members}, the table contacts names {len(names)}"
+        if named and named != group.members:
+            yield f"{where}: members is {group.members}, the table contacts names {named}"
 
     def _missing_delays(self) -> Iterator[str]:
         """Yield a fault for each pair of sites without a round-trip time."""

@@ -128,3 +128,15 @@ def test_services_tolerate_more_failures_with_more_members_and_managers() -> Non
     assert adjust(given, more_faults={"store": 1}).service_list[0].size == 5
     with pytest.raises(InputError, match="more_faults: there is no service 'stor'"):
         adjust(small(), more_faults={"stor": 1})
+
+
+def test_contacts_are_the_group_unless_targets_say_another_number() -> None:
+    problem = small()
+    contacts = pd.DataFrame([("p", "q"), ("q", "r"), ("r", "p")], columns=["member", "knows"])
+    without_targets = problem.services.drop(columns="targets")
+    assert replace(problem, gossip=None, contacts=contacts, services=without_targets).group.members == 3
+    assert replace(problem, gossip=None, contacts=None, services=without_targets).group.members == 3
+    with pytest.raises(InputError, match="contacts: names 3 processes, the services watch 30; say with"):
+        replace(problem, gossip=None, contacts=contacts)
+    with pytest.raises(InputError, match="members is 4, the table contacts names 3"):
+        replace(problem, contacts=contacts)
