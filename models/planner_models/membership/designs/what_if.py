@@ -26,6 +26,7 @@ from planner_models.membership.plan.plan import FENCE_RULE, MAJORITY_RULE
 from planner_models.membership.plan.presentation import (
     CAUSE_WORDS,
     CAUSES,
+    name_empty_sites,
     next_leader,
     say_leader,
     seconds_by_kind,
@@ -47,7 +48,8 @@ def explain(
     *,
     rows: Annotated[int, Field(ge=1, description="largest number of rows of a table")] = 10,
     tried: Annotated[
-        int, Field(ge=0, description="sites whose failures are halved to see what that changes")
+        int,
+        Field(ge=0, description="sites whose failures are halved, and sites that get a witness, to compare"),
     ] = 2,
     options: Options = Options(),
 ) -> Explanation:
@@ -223,16 +225,21 @@ def _try_epochs(
 def _try_sites(
     problem: Membership, decided: Decided, item: ServicePlan, tried: int, options: Options
 ) -> Iterator[tuple[str, float, float]]:
-    """Yield seconds down and price with half the failures of a site, decided again."""
+    """Yield seconds down and price with a witness more, or half the failures of a site, decided again."""
     tree = problem.tree
+    trials = [
+        (f"a witness at {name}", adjust(problem, witnesses=(name,)))
+        for name in name_empty_sites(problem)[:tried]
+        if item.placement.rule == MAJORITY_RULE
+    ]
     sites = sorted(_sites_of(problem, item), key=lambda site: -float(tree.down[site]))[:tried]
-    for site in sites:
-        name = problem.site_names[site]
-        better = adjust(problem, rate_sites={name: 0.5})
+    names = [problem.site_names[site] for site in sites]
+    trials += [(f"half the failures of {name}", adjust(problem, rate_sites={name: 0.5})) for name in names]
+    for words, better in trials:
         decision = decided.design.run(better, options=options, parameters=decided.parameters)
         if decision.plan is not None:
             metrics = measure(better, decision.plan, None)
-            yield f"half the failures of {name}", metrics["down_s_per_month"] or 0.0, metrics["price"] or 0.0
+            yield words, metrics["down_s_per_month"] or 0.0, metrics["price"] or 0.0
 
 
 def _say_trial(trial: pd.DataFrame, down_s: float) -> str:

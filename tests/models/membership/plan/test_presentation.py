@@ -22,6 +22,7 @@ from planner_models.membership.plan.presentation import (
     seconds_by_kind,
 )
 from planner_models.membership.plan.timeline import follow_cut
+from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.generators import regions
 
 
@@ -106,3 +107,17 @@ def test_nobody_leads_where_members_agree_in_rounds() -> None:
     site = problem.site_above(next(iter(item.placement.members)), "region")
     assert say_leader(problem, item, site) == "nobody leads, a quorum agrees"
     assert follow_cut(problem, item) is None
+
+
+def test_explain_tries_a_witness_at_a_site_without_hosts() -> None:
+    problem = regions(regions=3, zones=1, hosts=1, faults=1)
+    hosts = problem.sites["hosts"].where(problem.sites["site"] != "region 3a hosts", 0.0)
+    rows = problem.sites.assign(hosts=hosts.where(problem.sites["site"] != "region 1a hosts", 2.0))
+    problem = replace(problem, sites=rows)
+    explained = planner.explain(problem, design="planned")
+    trial = next(
+        part.frame for part in explained.explanation.sections if part.title == "The same with one change"
+    )
+    seconds = trial.set_index("change")["seconds_down"]
+    alone = planner.solve(adjust(problem, witnesses=("region 3a hosts",)), design="planned")
+    assert seconds["a witness at region 3a hosts"] == pytest.approx(alone.metrics["down_s_per_month"])
