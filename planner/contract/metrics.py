@@ -67,7 +67,8 @@ class Headline:
     total      name of the metric that says how much was asked for; "" where there is none
     then       name of the metric that ranks plans equal in `metric`, such as their cost; "" for none
     then_words words before its amount, e.g. "at a cost of"
-    then_period  (problem) -> the time that `then` is for, after its amount, such as "for 168 windows"
+    then_period  (problem) -> the time that `then` is for, or who it goes to, after its amount, such as "for
+               168 windows"
     then_terms (problem) -> what `then` adds up, in brackets after its amount, where it is a sum with weights:
                "1 x score of each client + 1,000 x EUR per hour"; "" for nothing. A verdict says it once
     words      (metrics) -> what users get, with its verb, where `metric` combines several figures: a sentence

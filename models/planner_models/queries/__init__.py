@@ -31,7 +31,7 @@ switch?)`, `switches(switch, rules, exact_rules?, packets_per_s?, polls_per_s?, 
 `controller(round_trip_ms?, duration_s?)`, `fields` and the program of all switches, as `rules`, or
 `modules` and `policies`, as in system `flowtables`. A plan is `answers(query, period_s?)`, `methods(query,
 switch, method)`, `rules(switch, table, priority, match, action)` and `uses(switch, table, priority, query,
-use)`.
+use)`. Source `flow_records` reads `flows` from flow records of routers (NetFlow, sFlow) and captures.
 
 >>> from planner_models import queries
 >>> problem = queries.problem.generators.frenetic()
@@ -54,6 +54,7 @@ from planner_models.queries.plan.metrics import HEADLINE, LIMITS, METRICS, measu
 from planner_models.queries.plan.plan import PLAN_TABLES, Answers, from_tables
 from planner_models.queries.plan.presentation import draw
 from planner_models.queries.problem.adjustments import adjust
+from planner_models.queries.problem.flow_records import read_records
 from planner_models.queries.problem.generators import PRESETS, small
 from planner_models.queries.problem.problem import Monitoring
 from planner_models.queries.problem.schema import OPTIONAL_TABLES, TABLES
@@ -71,6 +72,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=Monitoring.from_tables,
         presets=PRESETS,
+        sources={"flow_records": read_records},
         adjust=adjust,
         sample=small,
     ),

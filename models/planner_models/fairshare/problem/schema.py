@@ -56,13 +56,13 @@ NODES: Final = Table(
             optional=True, may_be_blank=True,
         ),
         "read_kops": number(
-            "reads that it serves at most, thousands per second; blank: as many as requests", more_than=0,
-            at_most=MOST_KOPS, least=LEAST_KOPS, optional=True, may_be_blank=True,
+            "reads that it serves at most, thousands per second; 0: none; blank: as many as requests",
+            at_least=0, at_most=MOST_KOPS, least=LEAST_KOPS, optional=True, may_be_blank=True,
             other_names=("read iops", "reads", "read rate"),
         ),
         "write_kops": number(
-            "writes that it serves at most, thousands per second; blank: as many as requests", more_than=0,
-            at_most=MOST_KOPS, least=LEAST_KOPS, optional=True, may_be_blank=True,
+            "writes that it serves at most, thousands per second; 0: none; blank: as many as requests",
+            at_least=0, at_most=MOST_KOPS, least=LEAST_KOPS, optional=True, may_be_blank=True,
             other_names=("write iops", "writes", "write rate"),
         ),
         "failed": number(

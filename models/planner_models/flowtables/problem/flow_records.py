@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.arrays import Bools
 from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner_models.flowrecords.demands import list_files, parse_columns
@@ -64,7 +65,7 @@ def read_records(
     records, _ = read_files(
         list_files(path), columns=parse_columns(record_columns), time_zone=time_zone, idle_s=idle_s
     )
-    is_ipv4 = (records.source_high == -HALF) & (records.source_low >> 32 == (MAPPED_LOW - HALF) >> 32)
+    is_ipv4 = are_ipv4(records)
     if not is_ipv4.any():
         raise InputError(f"{path.name}: has no record of IPv4")
     if others := int((~is_ipv4).sum()):
@@ -83,7 +84,7 @@ def read_records(
         )
     table = pd.DataFrame(
         {
-            "header": _headers(flows),
+            "header": write_headers(flows),
             "packets": np.clip(packets, 1, 1e9).astype(float),
             "start_s": flows.start_s - flows.start_s.min(),
         }
@@ -97,7 +98,13 @@ def _count_longer(matches: pd.Series, bits: int) -> int:
     return sum(any(int(length or 32) > bits for length in of_rule) for of_rule in lengths)
 
 
-def _headers(flows: FlowRecords) -> list[str]:
+def are_ipv4(records: FlowRecords) -> Bools:
+    """Return whether each record is of IPv4, (R,)."""
+    is_ipv4: Bools = (records.source_high == -HALF) & (records.source_low >> 32 == (MAPPED_LOW - HALF) >> 32)
+    return is_ipv4
+
+
+def write_headers(flows: FlowRecords) -> list[str]:
     """Return the header of each flow in text."""
     headers = []
     columns = (getattr(flows, name).tolist() for name in FLOW_KEY)

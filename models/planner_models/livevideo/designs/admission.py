@@ -111,6 +111,8 @@ def remove_over_caps(streams: Streams) -> bool:
                 break
             if streams.carries(item, link):
                 _remove_below(streams, item, link)
+                if streams.is_unicast_link[link]:  # its edge has the object still
+                    streams.add(item, link)  # as many viewers as fit
     return is_over
 
 
@@ -145,8 +147,6 @@ def _remove_below(streams: Streams, item: int, link: int) -> None:
     for other in below:
         _remove_below(streams, item, other)
     streams.remove(item, link)
-    if streams.is_unicast_link[link]:
-        streams.add(item, link)  # as many viewers as fit
 
 
 def conclude(

@@ -366,9 +366,14 @@ class Streams:
 
     def fits_along(self, item: int, links: list[int]) -> bool:
         """Return whether all links, and the caps of their bills, have residual capacity for the object."""
-        if not all(self.fits(item, link) for link in links):
-            return False
-        times = Counter(self.bill[link] for link in links)
+        return all(self.fits(item, link) for link in links) and self.keeps_caps(item, links)
+
+    def keeps_caps(self, item: int, links: list[int]) -> bool:
+        """Return whether the caps of the links' bills have residual traffic for the object on all of them.
+
+        Links whose ends have the object already add nothing.
+        """
+        times = Counter(self.bill[link] for link in links if not self.has(item, self.head[link]))
         need = self.bitrate[item] * (1 - SLACK)
         return all(self.cap_left_mbps[bill] >= count * need for bill, count in times.items())
 

@@ -321,7 +321,7 @@ class DataPlane:
             if self.control == "centralized" and link != assigned:
                 continue
             above = self._find_path_up(item, streams.tail[link])
-            if above is not None:
+            if above is not None and streams.keeps_caps(item, [*above, link]):
                 return [*above, link]
         return None
 
@@ -567,5 +567,5 @@ def _extend(streams: Streams, client: Client, path: Sequence[int], *, must_fit: 
     item = client.item
     assert item is not None
     new = list(itertools.takewhile(lambda link: not streams.has(item, streams.head[link]), reversed(path)))
-    if not must_fit or all(streams.fits(item, link) for link in new):
+    if not must_fit or streams.fits_along(item, new):
         streams.add_path(item, new[::-1])

@@ -229,7 +229,7 @@ class ViewerPlane(DataPlane):
         if self.control == "centralized":
             fitting = min(fitting, max(0.0, self._count_assigned(item, link)))
         above = self._find_path_up(item, streams.tail[link]) if fitting > 0 else None
-        if above is None:
+        if above is None or not streams.keeps_caps(item, above):
             return client
         new = [used for used in above if not streams.has(item, streams.head[used])]
         streams.add_path(item, new)

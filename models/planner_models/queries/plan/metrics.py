@@ -43,12 +43,20 @@ METRICS: Final = (
     ),
     less("wrong", "queries", "queries with answers that are not those of the packets"),
 )  # fmt: skip
+
+
+def name_receiver(problem: Monitoring) -> str:  # noqa: ARG001 - the signature of `then_period`
+    """Return who receives the packets of the second metric."""
+    return "to the controller"
+
+
 HEADLINE: Final = Headline(
     metric="answered",
     verb="answers queries worth",
     total="asked",
     then="controller_packets_per_s",
     then_words="with",
+    then_period=name_receiver,
     losses={"unanswered": "leaves {} unanswered"},
     fallbacks={"coarser": "gives longer periods to"},
     table=(

@@ -81,6 +81,13 @@ def test_nodes_limit_reads_and_writes() -> None:
     assert rates.tolist() == pytest.approx([20.0 * 20 / 28, 16.0 * 20 / 28], rel=1e-5)
 
 
+def test_a_node_without_writes_serves_tenants_that_only_read() -> None:
+    """Nodes serve 10 reads each and no write: A, which only reads, gets all of them, and B nothing."""
+    rates = rates_of(store(write_kops=0.0), "optimum", placement="keep")
+    assert rates.tolist() == pytest.approx([20.0, 0.0], abs=1e-5)
+    assert store(write_kops=0.0).capacity[0].tolist() == [20.0, 10.0, 0.0]
+
+
 def test_a_write_counts_as_several_requests() -> None:
     """Nodes serve 20 units; a request of B costs (1 + 9) / 2 = 5, so that halves of the units are 4 of B."""
     free = store(read_kops=np.nan, tenants={"write_cost": [1.0, 9.0]})
@@ -126,7 +133,7 @@ def test_rates_of_reads_and_writes_are_scaled_with_the_others() -> None:
     [
         ("tenants", {"write_share": 1.5}, "tenants row 1: write_share is 1.5, must be at most 1"),
         ("tenants", {"write_cost": 0.5}, "tenants row 1: write_cost is 0.5, must be at least 1"),
-        ("nodes", {"write_kops": -1.0}, "nodes row 1: write_kops is -1.0, must be greater than 0"),
+        ("nodes", {"write_kops": -1.0}, "nodes row 1: write_kops is -1.0, must be at least 0"),
     ],
 )
 def test_bad_figures_are_one_line(table: str, change: dict[str, float], message: str) -> None:

@@ -17,7 +17,7 @@ from planner.contract.drawing import NetworkMap
 from planner.contract.studies import Decided
 from planner.errors import InputError, PlanRejected
 from planner.options import Options
-from planner_models.livevideo import SYSTEM, LiveVideo, Trees, simulation
+from planner_models.livevideo import SYSTEM, LiveVideo, Trees
 from planner_models.livevideo.designs import DESIGNS, integer_program, optimum, unicast
 from planner_models.livevideo.designs.open_model import open_model
 from planner_models.livevideo.designs.what_if import report_last_hop
@@ -303,8 +303,6 @@ def test_parameters_that_do_not_go_with_it_are_refused_by_name() -> None:
         designs["cdn"].decide(two_edges(), lower_bitrates=True)
     with pytest.raises(InputError, match="most_moved counts trees that reach groups"):
         designs["vdn"].decide(two_edges(), most_moved=1)
-    with pytest.raises(InputError, match=r"problem\.last_hop is unicast"):
-        simulation.control.simulate(two_edges(), control="hybrid", until_s=1.0)
 
 
 def test_service_for_all_names_the_group_whose_links_are_too_small() -> None:

@@ -31,7 +31,7 @@ from planner_models.livevideo.simulation.control import (
 from planner_models.livevideo.simulation.events import Change, Control, Partition, Update
 from planner_models.livevideo.simulation.execution import DataPlane
 
-QUICK = Options(time_limit_s=0.1, threads=1, gap=1e-2)
+QUICK = Options(time_limit_s=1.0, threads=1, gap=1e-2)
 OPTIONS = Options(time_limit_s=5, threads=1, gap=1e-2)
 
 
@@ -406,3 +406,19 @@ def test_clients_get_a_bitrate_that_they_accept_and_none_below(control: Control)
     assert served["g1"] in (1_000.0, 2_000.0)
     assert served["g0"] + served["g1"] == 3_000.0
     assert "g2" not in served
+
+
+@pytest.mark.parametrize("last_hop", ["multicast", "unicast"])
+@pytest.mark.parametrize("control", ["distributed", "hybrid"])
+def test_caps_of_bills_hold_in_time(control: Control, last_hop: str) -> None:
+    """Ten channels of 1.4 Mbit/s cross links of a bill with a cap of 5 Mbit/s: three of them at most."""
+    item = bed(10)
+    links = item.links.assign(bill=np.where(item.level[item.head] == 1, "transit", ""))
+    bills = pd.DataFrame({"bill": ["transit"], "price_per_mbps": [1.0], "cap_mbps": [5.0]})
+    tables = item.to_tables()
+    tables |= {"links": links, "bills": bills, "settings": tables["settings"].assign(last_hop=last_hop)}
+    item = LiveVideo.from_tables(tables)
+    result = simulate(item, control=control, until_s=15.0, adapt=False, computing_s=1.0, options=QUICK)
+    trees = result.tables["trees"]
+    on_bill = trees["head"].isin(item.clusters.loc[item.level == 1, "cluster"])
+    assert 1_400.0 <= trees.loc[on_bill, "bitrate_kbps"].sum() <= 5_000.0
