@@ -121,7 +121,7 @@ class _Fabric:
     """Entries of a plan, and who holds the partition of each group.
 
     entries  group and ports of each switch
-    port     of each (switch, neighbour), by their names
+    port     of each switch by neighbour, by their names
     """
 
     problem: Multicast
@@ -129,7 +129,7 @@ class _Fabric:
     copies: Ints
     entries: dict[int, list[tuple[int, int]]]
     has_entry: frozenset[tuple[int, int]]
-    port: dict[tuple[str, str], int]
+    port: dict[str, dict[str, int]]
 
     @classmethod
     def of(cls, problem: Multicast, plan: Channels, tables: ForwardingTables) -> _Fabric:
@@ -137,14 +137,16 @@ class _Fabric:
         entries: dict[int, list[tuple[int, int]]] = {}
         for switch, group, ports in tables.rules[["switch", "address", "ports"]].itertuples(index=False):
             entries.setdefault(int(switch), []).append((int(group), int(ports)))
-        frame = list_ports(problem)
+        port: dict[str, dict[str, int]] = {str(name): {} for name in problem.wiring.switches}
+        for switch, number, neighbour in list_ports(problem).itertuples(index=False):
+            port[switch][neighbour] = int(number)
         return cls(
             problem=problem,
             partition=partition,
             copies=copies,
             entries=entries,
             has_entry=frozenset(zip(tables.rules["switch"], tables.rules["address"], strict=True)),
-            port={(s, n): int(p) for s, p, n in frame.itertuples(index=False)},
+            port=port,
         )
 
     def held(self, group: int) -> Distribution:
@@ -169,7 +171,7 @@ class _Fabric:
             return [bit + 1 for bit in bits]
         name = str(wires.cores[switch])
         return [
-            self.port[name, str(wires.aggregations[a])]
+            self.port[name][str(wires.aggregations[a])]
             for pod in bits
             for a in [a for a in self.holders(group, pod) if wires.up[a, switch]][:1]
         ]
@@ -190,7 +192,7 @@ class _Fabric:
         else:
             above = []
         turn = group % len(above) if above else 0
-        return [self.port[name, other] for other in above[turn:] + above[:turn]]
+        return [self.port[name][other] for other in above[turn:] + above[:turn]]
 
 
 @dataclass(kw_only=True)
@@ -218,10 +220,10 @@ def _write_switch(fabric: _Fabric, switch: int, address: dict[str, str]) -> list
     """Return the lines of one switch: groups, then flows."""
     wires, names = fabric.problem.wiring, fabric.problem.group_names
     groups, flows = _Groups(), []
-    above = set(wires.above if switch >= wires.layer_starts[1] else wires.cores)
+    above = set(wires.aggregations if switch >= wires.layer_starts[1] else wires.cores)
     name = str(wires.switches[switch])
-    for (here, neighbour), port in fabric.port.items():
-        if here == name and neighbour in above:
+    for neighbour, port in fabric.port[name].items():
+        if neighbour in above:
             flows.append(
                 f"table=0,priority=10,in_port={port},actions=write_metadata:{FROM_ABOVE},goto_table:1"
             )
