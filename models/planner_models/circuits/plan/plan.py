@@ -244,7 +244,8 @@ def _place_days(problem: Circuits, days: Sequence[Day]) -> _Placed:
     useful = (day.without_loops().without_failed(problem.is_failed) for day in days)
     days = [day for day in useful if (day.target != IDLE).any()]
     days = order_days(problem, days)
-    remaining = np.clip(problem.pair_bits - circuit_bits(problem, days), 0.0, None)
+    carried = circuit_bits(problem, days)
+    remaining = np.clip(problem.pair_bits - carried, 0.0, None)
     remaining[remaining <= 1e-9 * problem.pair_bits] = 0.0  # rounding
     extra = fill_packet_switch(problem, remaining)
     ends, starts = np.zeros(problem.switches), np.zeros(len(days))
@@ -252,7 +253,8 @@ def _place_days(problem: Circuits, days: Sequence[Day]) -> _Placed:
         starts[index] = ends[day.switch] + problem.night_us
         ends[day.switch] = starts[index] + day.duration_us
     finish_us = max(float(ends.max()), time_needed_us(*problem.pairs, extra, problem.packet_mbps))
-    served = float((problem.pair_bits - remaining + extra).sum())
+    by_circuits = np.where(remaining > 0, carried, problem.pair_bits)  # no difference of large numbers
+    served = float((by_circuits + extra).sum())
     return _Placed(days, starts, remaining, extra, served, float(finish_us))
 
 

@@ -600,3 +600,15 @@ def test_the_bound_covers_demands_that_differ_by_18_decades() -> None:
     )
     bound = upper_bound.bound_schedules(problem).proof.bound
     assert bound == pytest.approx(1e5, rel=1e-4)  # the largest demand takes 80 s alone
+
+
+@pytest.mark.parametrize("name", ["optimum", "eclipse"])
+def test_a_short_window_of_a_huge_demand_has_the_rate_of_its_circuits(name: str) -> None:
+    racks = pd.DataFrame({"rack": ["a", "b"], "circuit_mbps": 1e4, "packet_mbps": 0.0})
+    demands = pd.DataFrame(
+        [("a", "b", 1e18), ("b", "a", 3e17)], columns=["source_rack", "target_rack", "bits"]
+    )
+    switch = pd.DataFrame({"night_us": [0.0], "window_us": [0.3]})
+    problem = Circuits.from_tables({"racks": racks, "demands": demands, "switch": switch})
+    proof = run_design(problem, SYSTEM.design(name)).proof
+    assert proof.objective == pytest.approx(2e4, rel=1e-9)
