@@ -172,7 +172,7 @@ def read_epochs(numbers: pd.Series) -> tuple[pd.Series, str] | None:
         if EPOCH_YEARS_S[0] <= seconds.min() and seconds.max() <= EPOCH_YEARS_S[1]:
             ms = np.round(seconds * 1e3).astype(np.int64)
             steps = np.diff(np.unique(ms))
-            if not len(steps) or (steps % int(multiple_s * 1e3)).any():
+            if not len(steps) or np.any(np.mod(steps, int(multiple_s * 1e3))):
                 return None
             times = pd.to_datetime(ms, unit="ms", utc=True)
             return pd.Series(times, index=numbers.index), unit

@@ -18,6 +18,7 @@ from planner.search.tolerances import ROUNDING
 from planner_models.circuits.designs import eclipse, optimum, solstice
 from planner_models.circuits.plan.plan import IDLE, Day, read_days
 from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.racks import MOST_US
 from planner_models.coflows.designs.decision import decide_on_circuits
 from planner_models.coflows.designs.sunflow import NONE, busiest_port_ms, same_time_ms
 from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
@@ -128,7 +129,8 @@ def _run_windows(
     by_pair = np.argsort(pair, kind="stable")
     first_of_pair = np.searchsorted(pair[by_pair], np.arange(n * n + 1))
     coflow = np.repeat(np.arange(len(problem.coflows)), np.diff(groups.first))
-    week = _week(problem, window_ms)
+    per_ms = min(US, MOST_US / window_ms)  # long windows are in larger units: only ratios matter
+    week = _week(problem, window_ms, per_ms)
     same_ms = same_time_ms(problem)
     peer = np.full((2, n), NONE)
     windows: list[tuple[Ints, Floats, Floats]] = []
@@ -149,11 +151,11 @@ def _run_windows(
         rank = np.full(len(remaining), NONE)
         rank[order] = np.arange(len(order))
         admitted = admit_demand(order, groups.first, groups.source, groups.target, need, n, window_ms)
-        observed = week.with_matrix(admitted * week.circuit_mbps * US)
+        observed = week.with_matrix(admitted * week.circuit_mbps * per_ms)
         made = [day.without_loops() for day in days(observed)]
         made = [day for day in made if (day.target != IDLE).any()]
         targets = np.array([day.target for day in made], dtype=np.int64).reshape(-1, n)
-        lasts = np.array([day.duration_us / US for day in made])
+        lasts = np.array([day.duration_us / per_ms for day in made])
         windows.append(
             _serve_window(
                 _Window(now, now + window_ms, problem.setup_ms, same_ms, targets, lasts),
@@ -170,12 +172,15 @@ def _run_windows(
     return groups.flow[index], start, end
 
 
-def _week(problem: CoflowsInTime, window_ms: float) -> Circuits:
-    """Return a window of this network without demand."""
+def _week(problem: CoflowsInTime, window_ms: float, per_ms: float) -> Circuits:
+    """Return a window of this network without demand.
+
+    per_ms  units of time in a millisecond: 1,000, or fewer where no window may have so many us
+    """
     return Circuits(
         racks=problem.racks[["rack", "circuit_mbps"]].assign(packet_mbps=0.0),
         demands=pd.DataFrame({"source_rack": [], "target_rack": [], "bits": []}),
-        switch=pd.DataFrame({"night_us": [problem.setup_ms * US], "window_us": [window_ms * US]}),
+        switch=pd.DataFrame({"night_us": [problem.setup_ms * per_ms], "window_us": [window_ms * per_ms]}),
     )
 
 

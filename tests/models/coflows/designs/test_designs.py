@@ -197,3 +197,24 @@ def test_plans_from_tables_are_the_same(name: str) -> None:
 
     again = from_tables(problem, tables)
     assert measure(problem, again, None) == measure(problem, plan, None)
+
+
+@pytest.mark.parametrize("name", ["solstice", "eclipse"])
+def test_windows_may_be_longer_than_those_of_circuits(name: str) -> None:
+    """A window of 9e12 ms has more microseconds than system circuits takes; only ratios matter."""
+    flows, means = [("x", "a", "b", 1e14), ("y", "a", "c", 1e13)], []
+    for size in (1.0, 1e-9):
+        problem = CoflowsInTime.from_tables(
+            {
+                "racks": pd.DataFrame({"rack": ["a", "b", "c"], "circuit_mbps": 1e-2, "packet_mbps": 0.0}),
+                "coflows": pd.DataFrame({"coflow": ["x", "y"], "arrival_ms": 0.0}),
+                "flows": pd.DataFrame(
+                    flows, columns=["coflow", "source_rack", "target_rack", "bytes"]
+                ).assign(bytes=lambda frame, size=size: frame["bytes"] * size),
+                "switch": pd.DataFrame({"setup_ms": [1e6 * size]}),
+            }
+        )
+        decision = PLANS[name](problem, window_ms=9e12 * size)
+        assert not len(check(problem, decision.plan))
+        means.append(decision.proof.objective / size)
+    assert means[0] == pytest.approx(means[1], rel=1e-6)
