@@ -473,11 +473,28 @@ def _note_unit(names: Sequence[str], exponents: Mapping[str, int | None], faults
             )
 
 
+def _name_capacities(attributes: Sequence[str], faults: FileErrors) -> tuple[str, ...]:
+    """Return the attributes that may hold capacities: the usual ones, else one that says a unit of rates."""
+    if set(CAPACITIES) & set(attributes):
+        return CAPACITIES
+    stem, _ = unit_of("capacity_mbps")
+    accepted = {plain(stem), *map(plain, other_names(LINKS, "capacity_mbps"))}
+    fitting = [
+        name
+        for name in attributes
+        if _stated_exponent(name) is not None and {plain(start) for start, _ in split_unit(name)} & accepted
+    ]
+    if len(fitting) != 1:
+        return CAPACITIES
+    add_note(f"{faults.file}: read edge attribute '{shorten(fitting[0])}' as capacity_mbps")
+    return (*CAPACITIES, fitting[0])
+
+
 def _read_capacities(
     rows: Rows, attributes: Sequence[str], settings: EdgeSettings, read: EdgeColumns, faults: FileErrors
 ) -> None:
     """Add the capacities of edges, Mbit/s, each by the first attribute that it has."""
-    names = CAPACITIES if settings.capacity is None else (settings.capacity,)
+    names = _name_capacities(attributes, faults) if settings.capacity is None else (settings.capacity,)
     default_mbps = settings.default_capacity_mbps
     if default_mbps is None and attributes and settings.capacity not in (None, *attributes):
         faults.add(

@@ -367,3 +367,14 @@ def test_loops_and_values_are_named_as_the_file_names_its_edges(tmp_path: Path) 
         "net.graphml: edge 2: source and target are both 'n1', must differ; delete the edge",
         "net.graphml: edge 'e9': metric is '0', must be greater than 0",
     )
+
+
+@pytest.mark.parametrize("name", ["Bandwidth_Gbps", "speed (Gbit/s)", "Link Capacity [Gb/s]"])
+def test_a_capacity_of_another_name_with_its_unit_is_read(tmp_path: Path, name: str) -> None:
+    keys = KEYS.replace("LinkSpeedRaw", name)
+    graph = ZOO.replace('<data key="d5">40', '<data key="d1">40').replace("0000000.0", "").replace("e9", "")
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        links = read(tmp_path, document(graph, keys))["links"]
+    assert links["capacity_mbps"].iloc[:3].tolist() == [100_000.0, 100_000.0, 2_500.0]
+    assert f"net.graphml: read edge attribute '{name}' as capacity_mbps" in notes
