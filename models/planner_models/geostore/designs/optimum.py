@@ -52,21 +52,34 @@ def place_with(
         problem=problem, gap=gap_of(options, default=gap_for(problem)), deadline=Deadline.of(options)
     )
     placed = place_components(placer)
-    whole = -np.inf if placer.missed else bound_with_least_servers(placer)
     if problem.is_limited.any():
         fleet = Fleet(placer, placed)
-        plan = with_shards(problem, assemble(problem, fleet.solve()), shard)
-        return decide_by_cost(placer, plan, options, metric="penalized_usd", bound=max(fleet.bound, whole))
+        plan = assemble(problem, fleet.solve())
+        bound = fleet.bound
+        if not _is_near(problem, plan, "penalized_usd", bound, placer):
+            bound = max(bound, bound_with_least_servers(placer))
+        return decide_by_cost(
+            placer, with_shards(problem, plan, shard), options, metric="penalized_usd", bound=bound
+        )
 
     def place_again(changed: Geostore) -> StorePlan | None:
         again = Placer(problem=changed, gap=placer.gap, deadline=placer.deadline)
         place_components(again)
         return None if again.missed else assemble(problem, again.groups)
 
-    plan = assemble(problem, placer.groups)
-    if not placer.missed:
+    plan, bound = assemble(problem, placer.groups), placer.bound
+    if not _is_near(problem, plan, "usd_per_month", bound, placer):
+        bound = max(bound, bound_with_least_servers(placer))
         plan = close_regions(problem, plan, place_again, placer.deadline)
-    return decide_by_cost(placer, with_shards(problem, plan, shard), options, bound=max(placer.bound, whole))
+    return decide_by_cost(placer, with_shards(problem, plan, shard), options, bound=bound)
+
+
+def _is_near(problem: Geostore, plan: StorePlan, metric: str, bound: float, placer: Placer) -> bool:
+    """Return whether least servers need no search: the bill with them is within the gap, or has no bound."""
+    if placer.missed or not (problem.price("least_servers") > 0).any():
+        return True
+    bill = measure(problem, plan, None)[metric] or 0.0
+    return bill - bound <= placer.gap * abs(bill)
 
 
 def gap_for(problem: Geostore) -> float:

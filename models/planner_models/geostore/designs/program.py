@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner import backends
-from planner.arrays import Bools, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder, Variables
 from planner.contract.proof import Status
@@ -29,56 +29,111 @@ from planner_models.geostore.designs.placement import (
 def build_program(data: Component) -> LinearProgram:
     """Return the program of a component whose users read one replica; replicas are its first variables.
 
-    Replicas, (G * N,), attachments of users where they may be, and copies of writing users from an attachment
-    to a replica of each group that they use.
+    Replicas, (G * N,), attachments of users where they may be, and what copies cost above their lowest price.
+    A copy to a replica has the lowest price of all attachments, and each higher price is paid where the user
+    is attached at none of the regions below it (Cornuejols et al. 1980, for facilities by distance). Regions
+    with the same price are one set, so that the program is small, and its linear program has the bound of one
+    with a copy from each attachment to each replica.
     """
     groups, regions = data.opening.shape
     user, entry = np.nonzero(np.isfinite(data.attachment))
+    copies = _Copies(data, user, entry)
     m = ProgramBuilder(name="component")
     fixed = data.state.ravel()
     opened = m.variables(
         "replica",
         groups * regions,
         integer=True,
-        cost=data.opening.ravel(),
+        cost=data.opening.ravel() + copies.replica_usd,
         lower=np.where(fixed == 1, 1.0, 0.0),
         upper=np.where(fixed == 0, 0.0, 1.0),
     )
-    attached = m.variables("attached", len(user), upper=1.0, cost=data.attachment[user, entry])
+    usd = data.attachment[user, entry] + copies.attached_usd
+    attached = m.variables("attached", len(user), upper=1.0, cost=usd)
     m.constrain("one", attached.sum_by(user, len(data.attachment)), equal=1.0)
     row, group = np.nonzero(data.uses.T[user])  # attachment, group that its user uses
     m.constrain("held", attached[row] - opened[group * regions + entry[row]], upper=0.0)
-    owner, writer = np.nonzero(data.uses & (data.volume > 0))
-    if len(owner):
-        _add_copies(m, opened, attached, data, (owner, writer, user, entry))
+    copies.constrain(m, opened, attached)
     _add_rules(m, opened, data)
     return m.build()
 
 
-def _add_copies(
-    m: ProgramBuilder,
-    opened: Variables,
-    attached: Variables,
-    data: Component,
-    rows: tuple[Ints, Ints, Ints, Ints],
-) -> None:
-    """Add the copies of each pair of a group and a user who writes it, from an attachment to each replica.
+class _Copies:
+    """Costs and constraints of copies, by sets of a user's attachments that send at up to a price.
 
-    rows  group and user of each pair; user and region of each attachment
+    replica_usd   (G * N,) cost of the copies to a replica at their lowest prices
+    attached_usd  (attachments,) below 0: an attachment at a replica itself needs no copy there
+    sets          attachments of each set
+    dearer        cost, replica and set of copies that cost more where the user is attached outside the set
+    needed        replica and set: other attachments are too far for copies in time
     """
-    owner, writer, user, entry = rows
-    regions = data.opening.shape[1]
-    pair, row = np.nonzero(writer[:, None] == user[None, :])
-    pair, row, to = np.repeat(pair, regions), np.repeat(row, regions), np.tile(np.arange(regions), len(pair))
-    price = data.price[owner[pair], entry[row], to]
-    may = np.isfinite(price)
-    pair, row, to = pair[may], row[may], to[may]
-    usd = data.volume[owner[pair], writer[pair]] * price[may]
-    copied = m.variables("copied", len(usd), upper=1.0, cost=usd)
-    m.constrain("sent", copied - attached[row], upper=0.0)
-    replica = (owner[:, None] * regions + np.arange(regions)).ravel()
-    received = copied.sum_by(pair * regions + to, len(replica))
-    m.constrain("received", received - opened[replica], equal=0.0)
+
+    def __init__(self, data: Component, user: Ints, entry: Ints) -> None:
+        self.replica_usd = np.zeros(data.opening.size)
+        self.attached_usd = np.zeros(len(user))
+        self.sets: list[Ints] = []
+        self.dearer: list[tuple[float, int, int]] = []
+        self.needed: list[tuple[int, int]] = []
+        self._entry, self._numbers = entry, dict[tuple[int, bytes], int]()
+        ends = np.searchsorted(user, np.arange(len(data.attachment) + 1))
+        prices = [price.tobytes() for price in data.price]
+        for writer in np.flatnonzero((data.uses & (data.volume > 0)).any(axis=0)).tolist():
+            rows = np.arange(ends[writer], ends[writer + 1])
+            used = np.flatnonzero(data.uses[:, writer] & (data.volume[:, writer] > 0)).tolist()
+            for price in dict.fromkeys(prices[group] for group in used):
+                alike = np.array([group for group in used if prices[group] == price])
+                self._add_writer(data, writer, rows, alike)
+
+    def _add_writer(self, data: Component, writer: int, rows: Ints, groups: Ints) -> None:
+        """Add the copies of a user's writes of groups that have the same prices.
+
+        rows  attachments of the user
+        """
+        volume = data.volume[groups, writer]
+        price = data.price[groups[0]][self._entry[rows]]
+        for j in np.flatnonzero((data.state[groups] != 0).any(axis=0)).tolist():
+            replica = groups * data.opening.shape[1] + j
+            levels = np.unique(price[:, j])
+            finite = levels[np.isfinite(levels)]
+            if len(finite):
+                self.replica_usd[replica] += volume * finite[0]
+            for level, step in zip(finite[:-1].tolist(), np.diff(finite).tolist(), strict=True):
+                self._add_step(rows[price[:, j] <= level], j, replica, volume * step)
+            if len(finite) < len(levels):
+                number = self._number(rows[np.isfinite(price[:, j])])
+                self.needed += [(row, number) for row in replica.tolist()]
+
+    def _add_step(self, rows: Ints, region: int, replica: Ints, usd: Floats) -> None:
+        """Add what copies to replicas of a region cost more where the user is attached outside of a set."""
+        if len(rows) == 1 and self._entry[rows[0]] == region:  # the attachment has a replica
+            self.replica_usd[replica] += usd
+            self.attached_usd[rows[0]] -= usd.sum()
+            return
+        number = self._number(rows)
+        self.dearer += [(cost, row, number) for cost, row in zip(usd.tolist(), replica.tolist(), strict=True)]
+
+    def _number(self, rows: Ints) -> int:
+        """Return the number of a set of attachments."""
+        number = self._numbers.setdefault((len(rows), rows.tobytes()), len(self.sets))
+        if number == len(self.sets):
+            self.sets.append(rows)
+        return number
+
+    def constrain(self, m: ProgramBuilder, opened: Variables, attached: Variables) -> None:
+        """Add the variables of sets and of dearer copies, with their constraints."""
+        if not self.sets:
+            return
+        inside = m.variables("inside", len(self.sets), upper=1.0)
+        owner = np.repeat(np.arange(len(self.sets)), [len(rows) for rows in self.sets])
+        total = attached[np.concatenate(self.sets)].sum_by(owner, len(self.sets))
+        m.constrain("set", total - inside, equal=0.0)
+        if self.dearer:
+            usd, replica, number = (np.array(column) for column in zip(*self.dearer, strict=True))
+            dearer = m.variables("dearer", len(usd), upper=1.0, cost=usd)
+            m.constrain("copied", dearer + inside[number] - opened[replica], lower=0.0)
+        if self.needed:
+            replica, number = (np.array(column) for column in zip(*self.needed, strict=True))
+            m.constrain("in_time", inside[number] - opened[replica], lower=0.0)
 
 
 def _add_rules(m: ProgramBuilder, opened: Variables, data: Component) -> None:
