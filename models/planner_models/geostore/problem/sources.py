@@ -1,4 +1,5 @@
-"""Sources of problems of system `geostore`: measured round-trip times and prices of cloud regions."""
+"""Sources of problems of system `geostore`: measured round-trip times and prices of cloud regions, and
+SPANStore's files."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from planner.io.table_files import read_table
 from planner_models.geostore.problem.generators import Seed, Workload, draw_workload
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.problem.schema import MAX_MS, MAX_USD
+from planner_models.geostore.problem.spanstore_files import read_spanstore
 
 LATENCY: Final = Table(
     name="latency",
@@ -102,4 +104,4 @@ def read_cloud(
     return problem
 
 
-SOURCES: Final = {"cloud": read_cloud}
+SOURCES: Final = {"cloud": read_cloud, "spanstore": read_spanstore}
