@@ -226,5 +226,6 @@ def main() -> None:
     with compile_all():
         compare_all(inputs.regions, inputs.groups)
 
+
 if __name__ == "__main__":
     main()

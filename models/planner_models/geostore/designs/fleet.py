@@ -29,6 +29,7 @@ from planner_models.geostore.designs.placer import Placer
 from planner_models.geostore.plan.plan import GroupPlan
 from planner_models.geostore.problem.costs import load_factor
 from planner_models.geostore.problem.problem import Geostore
+from planner_models.geostore.problem.schema import CODED
 
 MAX_ROUNDS: Final = 40
 SMOOTHING: Final = 0.5
@@ -67,7 +68,7 @@ def group_load(problem: Geostore, plan: GroupPlan) -> Floats:
         entry = np.argmax(plan.writes, axis=1)
         if plan.leader >= 0:
             entry = np.full(len(users), plan.leader)
-        elif plan.kind == "quorum":
+        elif plan.kind in ("quorum", CODED):
             entry = problem.user_region[users]
         np.add.at(load, entry, (1 - share) * writes * (plan.copies[entry] > 0))
     return np.asarray(load * load_factor(problem, plan.kind == "causal"))

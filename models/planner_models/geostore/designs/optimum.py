@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.options import Options

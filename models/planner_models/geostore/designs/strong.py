@@ -16,53 +16,64 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.search.deadline import NEVER, Deadline
 from planner_models.geostore.designs.assembly import leader_plan, quorum_plan
+from planner_models.geostore.designs.coded import place_coded
 from planner_models.geostore.designs.component import Component, Costs, failover_rows
 from planner_models.geostore.designs.placement import solve_component
-from planner_models.geostore.plan.plan import GroupPlan
-from planner_models.geostore.problem.costs import month_gb, payload_bytes
+from planner_models.geostore.designs.quorum_parts import (
+    StrongChoice,
+    most_replicas,
+    read_costs,
+    trip_ms,
+    user_limits,
+    zoned_regions,
+)
 from planner_models.geostore.problem.problem import Geostore
+from planner_models.geostore.problem.schema import CODED
 
-MOST_REPLICAS: Final = 7
 SLOWER: Final = (1.0, 1.5, 2.0, 4.0, 8.0, np.inf)
 """Factors of limits that are tried in turn where no replicas keep them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StrongChoice:
-    """The cheapest strongly consistent plan of a group.
-
-    cost, bound  USD a month
-    in_limits    whether it keeps the limits of all users
-    survives     whether the search kept the goals of survival
-    """
-
-    plan: GroupPlan
-    cost: float
-    bound: float
-    in_limits: bool
-    survives: bool = True
 
 
 def place_strong(
     problem: Geostore, group: int, costs: Costs, *, gap: float, deadline: Deadline
 ) -> StrongChoice:
-    """Return the cheapest quorums or leader of a group.
+    """Return the cheapest quorums, leader, or pieces of a code of a group.
 
     Where limits are too tight, pages are slower; where no replicas survive what they must, these goals are
     left out.
     """
     for survives in (True, False):
         for factor in SLOWER:
-            choices = _place_leader(problem, group, costs, factor, deadline=deadline, survives=survives)
-            if problem.group_class[group] != "leader":
-                choices += _place_quorums(
-                    problem, group, costs, factor, gap=gap, deadline=deadline, survives=survives
-                )
+            choices = _list_choices(
+                problem, group, costs, factor, gap=gap, deadline=deadline, survives=survives
+            )
             if choices:
                 best = min(choices, key=lambda choice: choice.cost)
                 bound = min(choice.bound for choice in choices)
                 return replace(best, bound=bound, in_limits=factor == 1.0, survives=survives)
-    raise AssertionError("a leader without limits is always possible")
+    raise AssertionError("a leader or pieces without limits are always possible")
+
+
+def _list_choices(
+    problem: Geostore,
+    group: int,
+    costs: Costs,
+    factor: float,
+    *,
+    gap: float,
+    deadline: Deadline,
+    survives: bool,
+) -> list[StrongChoice]:
+    """Return the best plans of each kind that a group may have, with limits longer by a factor."""
+    kind = problem.group_class[group]
+    if kind == CODED:
+        return place_coded(problem, group, costs, factor, gap=gap, deadline=deadline, survives=survives)
+    choices = _place_leader(problem, group, costs, factor, deadline=deadline, survives=survives)
+    if kind != "leader":
+        choices += _place_quorums(
+            problem, group, costs, factor, gap=gap, deadline=deadline, survives=survives
+        )
+    return choices
 
 
 def _direct_opening(problem: Geostore, group: int, costs: Costs) -> Floats:
@@ -70,26 +81,6 @@ def _direct_opening(problem: Geostore, group: int, costs: Costs) -> Floats:
     users = problem.users_of[group]
     sent = costs.volume[users] @ problem.usd_per_gb[problem.user_region[users]]
     return np.asarray(costs.opening[group] + sent)
-
-
-def _trip_ms(problem: Geostore, group: int) -> Floats:
-    """Return the time of a page with one round trip to a region for each operation, (users, N)."""
-    users = problem.users_of[group]
-    trip = problem.rtt_ms[problem.user_region[users]] + problem.service_ms
-    return np.asarray(problem.use("operations_per_page")[users][:, None] * trip)
-
-
-def _limits(problem: Geostore, group: int, column: str, factor: float) -> Floats:
-    """Return the limit of each user that has such operations, (users,); inf for others."""
-    users = problem.users_of[group]
-    limit = float(problem.limit_ms(column)[group]) * factor
-    rate = problem.use("reads_per_s" if column == "read_ms" else "writes_per_s")[users]
-    return np.where(rate > 0, limit, np.inf)
-
-
-def most_replicas(failures: int) -> int:
-    """Return the largest number of voters that is tried: seven, or as many as failures need."""
-    return max(MOST_REPLICAS, 2 * failures + 1)
 
 
 def combinations(failures: int) -> list[tuple[int, int, int]]:
@@ -100,17 +91,6 @@ def combinations(failures: int) -> list[tuple[int, int, int]]:
         for w in range(n // 2 + 1, n + 1)
         if n - failures >= max(w, n + 1 - w)
     ]
-
-
-def _has_zones(problem: Geostore, group: int, n: int, needed: int) -> Bools | None:
-    """Return the regions that may have one of n replicas, (N,); None where n do not survive a zone.
-
-    A single replica survives a zone in a region with several.
-    """
-    every = np.ones(len(problem.regions), dtype=bool)
-    if problem.survive[group] != "zone" or n - 1 >= needed:
-        return every
-    return np.asarray(problem.price("zones") >= 2) if needed == 1 else None
 
 
 def _place_quorums(
@@ -128,19 +108,19 @@ def _place_quorums(
     survives  whether a zone may be lost, and replicas are near after failures
     """
     users = problem.users_of[group]
-    time, free = _trip_ms(problem, group), ~problem.is_forbidden[group]
+    time, free = trip_ms(problem, group), ~problem.is_forbidden[group]
     opening = _direct_opening(problem, group, costs)
     # attachment without the part that is another load of writes at their entry
     attachment = read_costs(problem, group, costs)
-    near_read = (time <= _limits(problem, group, "read_ms", factor)[:, None]) & free
-    near_write = (time <= _limits(problem, group, "write_ms", factor)[:, None]) & free
+    near_read = (time <= user_limits(problem, group, "read_ms", factor)[:, None]) & free
+    near_write = (time <= user_limits(problem, group, "write_ms", factor)[:, None]) & free
     state = np.where(free, -1, 0).astype(np.int64)
     state[problem.is_pinned[group]] = 1
     near, count = failover_rows(problem, group)
     near = near[: len(near) * survives]
     choices: list[StrongChoice] = []
     for n, r, w in combinations(int(problem.failures[group])):
-        zoned = _has_zones(problem, group, n, max(r, w)) if survives else free
+        zoned = zoned_regions(problem, group, n, max(r, w)) if survives else free
         if (
             zoned is None
             or free.sum() < n
@@ -180,19 +160,6 @@ def _loses_provider(problem: Geostore, group: int) -> bool:
     return problem.survive[group] == "provider"
 
 
-def read_costs(problem: Geostore, group: int, costs: Costs) -> Floats:
-    """Return the cost of each user's reads at each region, (users, N)."""
-    users = problem.users_of[group]
-    region = problem.user_region[users]
-    writes = problem.use("writes_per_s")[users]
-    cost = costs.attachment[users].copy()
-    if not problem.is_colocated:
-        sent = month_gb(writes, payload_bytes(problem)[users])
-        cost -= sent[:, None] * problem.usd_per_gb[region]
-    load = 1 - problem.term("replication_load")
-    return np.asarray(cost - np.outer(load * writes, costs.server))
-
-
 def _place_leader(
     problem: Geostore,
     group: int,
@@ -211,8 +178,8 @@ def _place_leader(
     users = problem.users_of[group]
     writes, operations = problem.use("writes_per_s")[users], problem.use("operations_per_page")[users]
     free = ~problem.is_forbidden[group]
-    time = _trip_ms(problem, group)
-    read_limit, write_limit = (_limits(problem, group, name, factor) for name in ("read_ms", "write_ms"))
+    time = trip_ms(problem, group)
+    read_limit, write_limit = (user_limits(problem, group, name, factor) for name in ("read_ms", "write_ms"))
     reading = read_costs(problem, group, costs).sum(axis=0)
     sent = costs.volume[users] @ problem.usd_per_gb[problem.user_region[users]]
     volume = float(costs.volume[users].sum())
@@ -256,7 +223,7 @@ class _Voters:
         survives  whether a zone may be lost, and replicas are near after failures
         """
         for n in self._numbers():
-            zoned = _has_zones(self.problem, self.group, n, n // 2 + 1) if survives else self.near | True
+            zoned = zoned_regions(self.problem, self.group, n, n // 2 + 1) if survives else self.near | True
             if zoned is None or not zoned[self.leader]:
                 continue
             voters, slack = self._cheapest(n), 0.0

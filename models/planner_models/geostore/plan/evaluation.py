@@ -17,7 +17,7 @@ from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.plan.remote_checks import RemoteChecks, find_checks, find_open_gaps
 from planner_models.geostore.problem import costs
 from planner_models.geostore.problem.problem import Geostore
-from planner_models.geostore.problem.schema import JOIN, STRONG
+from planner_models.geostore.problem.schema import CODED, JOIN, STRONG
 from planner_models.geostore.protocol.views import Gap
 from planner_models.geostore.shards.sharding import Sharding
 from planner_models.networks.nodes import find_names
@@ -32,6 +32,8 @@ class Evaluation:
     leader     (G,) region of the leader; -1 for none
     kind       (G,) consistency that the plan gives
     quorums    (G, 2) replicas that reads and writes wait for
+    pieces     (G,) pieces from which a value is read; 1: each replica has it whole
+    query      (G,) replicas that say their newest write before an operation on pieces; 0: none
     checks     (G,) where causal writes wait for what they depend on
     reads      (A, N) regions that a read waits for
     writes     (A, N) regions that a write waits for
@@ -48,6 +50,8 @@ class Evaluation:
     leader: Ints
     kind: list[str]
     quorums: Ints
+    pieces: Ints
+    query: Ints
     checks: list[str]
     reads: Bools
     writes: Bools
@@ -84,7 +88,8 @@ class Evaluation:
         problem = self.problem
         group = problem.user_group
         trip = problem.rtt_ms[problem.user_region] + problem.service_ms
-        strong = problem.use("operations_per_page") * np.where(self.reads, trip, 0.0).max(axis=1)
+        first, _ = self._phase_ms
+        strong = problem.use("operations_per_page") * (np.where(self.reads, trip, 0.0).max(axis=1) + first)
         weak = np.where(self.reads, problem.latency_ms, 0.0).max(axis=1)
         return np.asarray(np.where(self.is_strong[group], strong, weak))
 
@@ -101,8 +106,33 @@ class Evaluation:
         trip = problem.rtt_ms + problem.service_ms
         quorum = np.where(self.writes, trip[region], 0.0).max(axis=1)
         led = trip[region, self.leader[group]] + self._leader_wait[group]
-        strong = problem.use("operations_per_page") * np.where(self.leader[group] >= 0, led, quorum)
+        first, last = self._phase_ms
+        operation = np.where(self.leader[group] >= 0, led, first + quorum + last)
+        strong = problem.use("operations_per_page") * operation
         return np.where(self.is_strong[group], strong, weak)
+
+    @cached_property
+    def _phase_ms(self) -> tuple[Floats, Floats]:
+        """(A,) each: time until the newest write is known, and until enough pieces know a write's end; ms.
+
+        Both are 0 for groups without pieces.
+        """
+        problem, group = self.problem, self.problem.user_group
+        first, last = np.zeros(len(group)), np.zeros(len(group))
+        for row in np.flatnonzero(self.query[group] > 0).tolist():
+            g = group[row]
+            trip = problem.rtt_ms[problem.user_region[row]] + problem.service_ms
+            times = np.sort(np.repeat(trip, self.votes[g]))
+            first[row] = times[self.query[g] - 1]
+            last[row] = times[self.votes[g].sum() - self.query[g]]
+        return first, last
+
+    @cached_property
+    def needed(self) -> Ints:
+        """(G,) voting replicas without which operations of a strongly consistent group stop; 1 for others."""
+        largest = np.maximum(self.quorums.max(axis=1), self.query)
+        ends = np.where(self.query > 0, self.votes.sum(axis=1) + 1 - self.query, 0)
+        return np.asarray(np.where(self.is_strong, np.maximum(largest, ends), 1), dtype=np.int64)
 
     @cached_property
     def _leader_wait(self) -> Floats:
@@ -157,8 +187,8 @@ class Evaluation:
         ):
             if requested == "leader":
                 fulfilled.append(actual == "leader")
-            elif requested == "quorum":
-                fulfilled.append(actual in STRONG)  # a leader keeps more than a quorum
+            elif requested in ("quorum", CODED):
+                fulfilled.append(actual in STRONG)  # all of them are atomic
             elif requested == "causal":
                 fulfilled.append(actual != "eventual")
             else:
@@ -175,7 +205,7 @@ class Evaluation:
         """Return whether a group survives the worst of its failures."""
         problem = self.problem
         votes, failures = self.votes[group], int(problem.failures[group])
-        needed = int(self.quorums[group].max()) if self.is_strong[group] else 1
+        needed = int(self.needed[group])
         remaining = votes.sum() - np.sort(votes)[::-1][:failures].sum()
         if remaining < needed:
             return False
@@ -258,9 +288,9 @@ class Evaluation:
 
     @cached_property
     def _volumes(self) -> tuple[Floats, Floats]:
-        """(A,) each: bytes of a read and of a write, with the metadata of causal groups."""
+        """(A,) each: bytes of a read and of a write at a replica, with the metadata of causal groups."""
         causal = self.is_causal[self.problem.user_group]
-        payload = costs.payload_bytes(self.problem)
+        payload = costs.payload_bytes(self.problem) / self.pieces[self.problem.user_group]
         return (
             np.asarray(payload + causal * costs.read_metadata(self.problem)),
             np.asarray(payload + causal * costs.write_metadata(self.problem)),
@@ -270,7 +300,7 @@ class Evaluation:
     def storage_usd(self) -> float:
         """Price of storage, USD a month."""
         size = self.problem.groups["size_gb"].to_numpy(float)
-        size = size + self.is_causal * costs.version_gb(self.problem)
+        size = size / self.pieces + self.is_causal * costs.version_gb(self.problem)
         return float(size @ (self.copies @ self.problem.price("storage_usd_gb_month")))
 
     @cached_property
@@ -376,6 +406,7 @@ def evaluate(problem: Geostore, plan: StorePlan) -> Evaluation:
     """
     copies, votes, leader = read_replicas(problem, plan.replicas)
     kind, quorums, checks = read_classes(problem, plan.classes)
+    pieces, query = quorums[:, 3], quorums[:, 4]
     for group in range(len(copies)):
         name = problem.group_index[group]
         if not copies[group].any():
@@ -395,6 +426,8 @@ def evaluate(problem: Geostore, plan: StorePlan) -> Evaluation:
         leader=leader,
         kind=kind,
         quorums=quorums[:, :2],
+        pieces=pieces,
+        query=query,
         checks=checks,
         reads=reads,
         writes=writes,
@@ -437,20 +470,23 @@ def read_replicas(problem: Geostore, frame: pd.DataFrame) -> tuple[Ints, Ints, I
 
 
 def read_classes(problem: Geostore, frame: pd.DataFrame) -> tuple[list[str], Ints, list[str]]:
-    """Return the class of each group, its r, w and n, (G, 3), and where order is checked."""
+    """Return the class of each group, its r, w, n, k and query, (G, 5), and where order is checked."""
     group = _rows_of(problem.group_index, frame, "classes", "group")
     missing = np.setdiff1d(np.arange(len(problem.groups)), group)
     if len(missing) or len(group) != len(problem.groups):
         name = problem.group_index[missing[0]] if len(missing) else frame["group"].iloc[0]
         raise PlanRejected(f"classes: group '{name}' must have one row")
     order = np.argsort(group)
-    quorums = frame[["r", "w", "n"]].to_numpy(float)[order]
+    defaults = {"k": 1.0, "query": 0.0}
+    columns = frame.assign(**{name: value for name, value in defaults.items() if name not in frame})
+    quorums = columns[["r", "w", "n", "k", "query"]].to_numpy(float)[order]
     kind = [str(name) for name in frame["class"].iloc[order]]
-    if not (np.isfinite(quorums) & (quorums >= 1) & (np.floor(quorums) == quorums)).all():
-        raise PlanRejected("classes: n, r and w must be whole numbers from 1")
+    if not (np.isfinite(quorums) & (np.floor(quorums) == quorums)).all() or (quorums[:, :4] < 1).any():
+        raise PlanRejected("classes: n, r, w and k must be whole numbers from 1, and query from 0")
     for row, name in enumerate(kind):
         where = f"classes: group '{problem.group_index[row]}' of class {name}"
-        _require_quorums(where, name, *quorums[row].tolist())
+        _require_quorums(where, name, *quorums[row, :3].tolist())
+        _require_pieces(where, name, *quorums[row].tolist())
     checks = [str(name) for name in frame["checks"].iloc[order]]
     return kind, quorums.astype(np.int64), checks
 
@@ -461,8 +497,25 @@ def _require_quorums(where: str, name: str, r: float, w: float, n: float) -> Non
         raise PlanRejected(f"{where} waits for more than its {n:g} replicas")
     if name == "quorum" and r + w <= n:
         raise PlanRejected(f"{where} has r + w = {r + w:g}, must be above n = {n:g}")
-    if name in STRONG and 2 * w <= n:
+    if name in ("quorum", "leader") and 2 * w <= n:
         raise PlanRejected(f"{where} has w = {w:g}, must be above n / 2 = {n / 2:g}")
+
+
+def _require_pieces(where: str, name: str, r: float, w: float, n: float, k: float, query: float) -> None:
+    """Raise PlanRejected where operations on pieces may miss a write, or a group of another class has some.
+
+    A value needs k pieces of a write that w replicas have; the newest write is known by one of `query`
+    replicas, and its end by n + 1 - query (Cadambe et al. 2017, Coded Atomic Storage).
+    """
+    if name != CODED:
+        if k != 1 or query != 0:
+            raise PlanRejected(f"{where} has k = {k:g} and query = {query:g}, must have 1 and 0")
+    elif not 1 <= query <= n:
+        raise PlanRejected(f"{where} has query = {query:g}, must be from 1 to n = {n:g}")
+    elif query + r <= n:
+        raise PlanRejected(f"{where} has query + r = {query + r:g}, must be above n = {n:g}")
+    elif r < k or r + w < n + k:
+        raise PlanRejected(f"{where} has r = {r:g} and r + w = {r + w:g}, must be k = {k:g} and n + k")
 
 
 def read_routes(problem: Geostore, frame: pd.DataFrame) -> tuple[Bools, Bools]:

@@ -35,7 +35,7 @@ def measure_losses(state: Evaluation) -> dict[str, Floats]:
     first = np.full(held.shape, np.inf)
     np.minimum.at(first, (state.edges[:, 0], state.edges[:, 1]), state.copy_ms)
     waits = np.where(state.is_strong[:, None] | ~held | ~np.isfinite(first), 0.0, first)
-    alone = held & (held.sum(axis=1) == 1)[:, None]
+    alone = held & (state.copies.sum(axis=1)[:, None] - state.copies < state.pieces[:, None])
     causal = np.zeros(count)
     rows = state.is_causal[group]
     datacenter = np.argmax(state.reads, axis=1)
@@ -63,7 +63,7 @@ class RegionLoss:
     """Effects of the loss of a region.
 
     stopped     groups that cannot be used until it is back
-    gone        groups without a replica elsewhere: lost for good, if the region is
+    gone        groups without a replica, or enough pieces, elsewhere: lost for good, if the region is
     elected     groups whose leader was there, and that elect another
     moved_per_s, before_ms, after_ms  requests that other regions serve, and the mean time of their pages
     late_per_s  those of them that miss a limit until it is back
@@ -103,9 +103,9 @@ def find_losses(state: Evaluation) -> list[RegionLoss]:
 def _lose(state: Evaluation, region: int) -> RegionLoss:
     """Return the losses with one region."""
     here = state.copies[:, region] > 0
-    gone = here & ((state.copies > 0).sum(axis=1) == 1)
+    gone = here & (state.copies.sum(axis=1) - state.copies[:, region] < state.pieces)
     votes = state.votes.sum(axis=1) - state.votes[:, region]
-    needed = np.where(state.leader >= 0, state.quorums[:, 1], state.quorums.max(axis=1))
+    needed = np.where(state.leader >= 0, state.quorums[:, 1], state.needed)
     stopped = here & state.is_strong & (votes < needed)
     led = state.leader == region
     rate, before, after, late = _redirect(state, region, gone | stopped)
@@ -138,7 +138,8 @@ def _windows(state: Evaluation) -> Floats:
 def _redirect(state: Evaluation, region: int, is_unusable: Bools) -> tuple[Floats, Floats, Floats, Bools]:
     """Return the requests that leave a region: rate, time of a page before and after, whether it is late.
 
-    Users go to the nearest remaining replica; those of a leader to the voter nearest to it.
+    Users go to the nearest remaining replica, or as many as their reads wait for; those of a leader to the
+    voter nearest to it.
     """
     problem, group = state.problem, state.problem.user_group
     rows = np.flatnonzero(state.reads[:, region] & ~is_unusable[group] & (problem.requests_per_s > 0))
@@ -146,6 +147,8 @@ def _redirect(state: Evaluation, region: int, is_unusable: Bools) -> tuple[Float
     others[:, region] = False
     near = np.where(others, problem.latency_ms[rows], np.inf)
     after = near.min(axis=1)
+    for position in np.flatnonzero(state.is_strong[group[rows]] & (state.leader[group[rows]] < 0)).tolist():
+        after[position] = _quorum_ms(state, rows[position], region)
     led = np.flatnonzero(state.leader[group[rows]] == region)
     for position in led.tolist():
         voters = (state.votes[group[rows[position]]] > 0) & (np.arange(others.shape[1]) != region)
@@ -155,6 +158,17 @@ def _redirect(state: Evaluation, region: int, is_unusable: Bools) -> tuple[Float
     limit = problem.page_limit_ms[rows]
     after = np.where(np.isfinite(after), after, state.read_ms[rows])
     return problem.requests_per_s[rows], state.read_ms[rows], after, after > limit * (1 + 1e-9)
+
+
+def _quorum_ms(state: Evaluation, user: int, region: int) -> float:
+    """Return the time of a page's reads of a user that waits for the nearest replicas without a region."""
+    problem, group = state.problem, state.problem.user_group[user]
+    trip = problem.rtt_ms[problem.user_region[user]] + problem.service_ms
+    votes = state.votes[group].copy()
+    votes[region] = 0
+    times = np.sort(np.repeat(trip, votes))
+    first = float(times[state.query[group] - 1]) if state.query[group] else 0.0
+    return float(problem.use("operations_per_page")[user] * (first + times[state.quorums[group, 0] - 1]))
 
 
 def say_losses(problem: Geostore, plan: StorePlan) -> list[str]:

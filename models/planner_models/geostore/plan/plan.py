@@ -13,9 +13,9 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.table import Table, choice, label, number
 from planner.contract.tables import collect_tables, validate_tables
 from planner_models.geostore.problem.problem import Geostore
-from planner_models.geostore.problem.schema import CLASSES, JOIN, MAX_MS
+from planner_models.geostore.problem.schema import CLASSES, CODED, JOIN, MAX_MS
 
-ROLES: Final = ("replica", "leader", "voter", "follower")
+ROLES: Final = ("replica", "leader", "voter", "follower", "piece")
 CHECKS: Final = ("none", "local", "remote")
 REPLICAS: Final = Table(
     name="replicas",
@@ -23,7 +23,10 @@ REPLICAS: Final = Table(
     columns={
         "group": label("name of the group"),
         "region": label("region that holds it"),
-        "role": choice("what they do: voters decide with the leader, followers are copied to", ROLES),
+        "role": choice(
+            "what they do: voters decide with the leader, followers are copied to, pieces are of a code",
+            ROLES,
+        ),
         "copies": number(
             "replicas, each in a zone of its own",
             at_least=1,
@@ -82,6 +85,22 @@ KINDS: Final = Table(
         "n": number("replicas that count", at_least=1, at_most=1e4, whole=True),
         "r": number("replicas that a read waits for", at_least=1, at_most=1e4, whole=True),
         "w": number("replicas that a write waits for", at_least=1, at_most=1e4, whole=True),
+        "k": number(
+            "pieces from which a value is read; 1: each replica has it whole",
+            at_least=1,
+            at_most=1e4,
+            whole=True,
+            optional=True,
+            default=1.0,
+        ),
+        "query": number(
+            "replicas that say their newest write before an operation on pieces; 0: not asked",
+            at_least=0,
+            at_most=1e4,
+            whole=True,
+            optional=True,
+            default=0.0,
+        ),
         "checks": choice(
             "where a causal write waits for what it depends on: at the local replica, or at the nearest one",
             CHECKS,
@@ -127,7 +146,7 @@ class StorePlan:
     replicas     group, region, role, copies
     routes       group, region, read_from, write_to, read_ms, write_ms
     propagation  group, origin, source, target
-    classes      group, class, n, r, w, checks
+    classes      group, class, n, r, w, k, query, checks; k and query where groups are coded
     attachments  region, component, datacenter; None for none
     servers      region, servers, refused_per_s; None where servers cost nothing and are not limited
     shards       range, piece, server; None where there are no ranges
@@ -158,6 +177,8 @@ class GroupPlan:
     leader   region of the leader; -1 for none
     votes    (N,) replicas in each region that vote; the others follow. None: all
     read_quorum, write_quorum  replicas that operations wait for
+    pieces       pieces from which a value is read; 1: each replica has it whole
+    query        replicas that say their newest write before an operation on pieces; 0: none
     """
 
     group: int
@@ -171,6 +192,8 @@ class GroupPlan:
     votes: Ints | None = None
     read_quorum: int = 1
     write_quorum: int = 1
+    pieces: int = 1
+    query: int = 0
 
     @property
     def voting(self) -> Ints:
@@ -211,13 +234,16 @@ def make_plan(problem: Geostore, groups: Sequence[GroupPlan]) -> StorePlan:
             **{"group": name, "class": decided.kind, "n": float(decided.voting.sum())},
             r=float(decided.read_quorum),
             w=float(decided.write_quorum),
+            k=float(decided.pieces),
+            query=float(decided.query),
             checks=decided.checks,
         )
+    kinds = tables["classes"].frame(KINDS)
     return StorePlan(
         replicas=tables["replicas"].frame(REPLICAS),
         routes=tables["routes"].frame(ROUTES),
         propagation=tables["propagation"].frame(PROPAGATION),
-        classes=tables["classes"].frame(KINDS),
+        classes=kinds if (kinds["query"] > 0).any() else kinds.drop(columns=["k", "query"]),
         attachments=_tabulate_attachments(problem, groups),
     )
 
@@ -242,6 +268,8 @@ def _add_replicas(rows: _Rows, name: object, decided: GroupPlan, regions: object
                 ("voter", votes - is_leader),
                 ("follower", copies - votes),
             ]
+        elif decided.kind == CODED:
+            parts = [("piece", copies)]
         elif decided.votes is not None:
             parts = [("voter", votes), ("follower", copies - votes)]
         for role, count in parts:
@@ -282,6 +310,10 @@ def latencies(problem: Geostore, decided: GroupPlan) -> tuple[Floats, Floats]:
         return operations * to_leader, operations * (to_leader + wait)
     read = np.where(decided.reads, trip[region], -np.inf).max(axis=1)
     write = np.where(decided.writes, trip[region], -np.inf).max(axis=1)
+    if decided.kind == CODED:
+        times = np.sort(np.where(decided.copies > 0, trip[region], np.inf), axis=1)
+        first = times[:, decided.query - 1]  # newest write; a write ends with its finalization
+        read, write = first + read, first + write + times[:, int(decided.copies.sum()) - decided.query]
     return operations * read, operations * write
 
 

@@ -47,7 +47,7 @@ class Workload:
     ] = 100.0
     failures: Annotated[int, Field(ge=0, le=10, description="regions that may fail at once")] = 1
     consistency: Annotated[
-        Literal["eventual", "causal", "quorum", "leader", "any"],
+        Literal["eventual", "causal", "quorum", "leader", "coded", "any"],
         Field(description="consistency of all groups"),
     ] = "causal"
     chain: Annotated[

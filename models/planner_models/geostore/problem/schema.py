@@ -13,8 +13,10 @@ GROUP_NAMES: Final = ("table", "bucket", "keyspace")
 REGION_NAMES: Final = ("datacenter", "location", "dc")
 JOIN: Final = " + "
 """Between several names in one cell."""
-CLASSES: Final = ("eventual", "causal", "quorum", "leader", "any")
-STRONG: Final = ("quorum", "leader")
+CODED: Final = "coded"
+"""Atomic values as pieces of an erasure code (Coded Atomic Storage, as in LEGOStore)."""
+CLASSES: Final = ("eventual", "causal", "quorum", "leader", CODED, "any")
+STRONG: Final = ("quorum", "leader", CODED)
 """Classes that can keep a global invariant."""
 SURVIVALS: Final = ("none", "zone", "region", "provider")
 COLOCATED: Final = "colocated"

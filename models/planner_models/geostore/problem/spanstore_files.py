@@ -49,7 +49,8 @@ def read_spanstore(
     ] = "50",
     failures: Annotated[int, Field(ge=0, le=10, description="datacenters that may fail at once")] = 2,
     consistency: Annotated[
-        Literal["eventual", "causal", "quorum", "leader"], Field(description="consistency of the objects")
+        Literal["eventual", "causal", "quorum", "leader", "coded"],
+        Field(description="consistency of the objects"),
     ] = "eventual",
 ) -> Geostore:
     """Read prices, times and one workload of SPANStore's generator as one group of data.
@@ -183,9 +184,7 @@ def _read_times(path: Path, indices: list[int], percentile: str) -> Floats:
     return times
 
 
-def _read_workload(
-    path: Path, indices: list[int]
-) -> tuple[dict[str, float], list[tuple[int, float, float]]]:
+def _read_workload(path: Path, indices: list[int]) -> tuple[dict[str, float], list[tuple[int, float, float]]]:
     """Return sizes in KB and time in days by their words, and datacenter, PUTs and GETs of each line."""
     limits: dict[str, tuple[float, float]] = {
         "averagesize": (1e-9, MAX_KB),

@@ -12,7 +12,9 @@ from planner_models.geostore import measure
 from planner_models.geostore.designs import optimum
 from planner_models.geostore.problem.spanstore_files import read_spanstore
 
-PRICES = "#region put get storage network\n0 0.5 0.04 0.095 0 9 0.12\n#1 9 9 9 0 0 0\n2 0.01 0.02 0.1 0.19 9 0\n"
+PRICES = (
+    "#region put get storage network\n0 0.5 0.04 0.095 0 9 0.12\n#1 9 9 9 0 0 0\n2 0.01 0.02 0.1 0.19 9 0\n"
+)
 TIMES = "".join(
     f"{a} {b} {kind} 50 {ms}\n"
     for a, b, get, put in ((0, 0, 20, 40), (0, 2, 90, 110), (2, 0, 95, 105), (2, 2, 15, 30))
