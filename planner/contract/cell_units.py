@@ -24,6 +24,18 @@ CPUS: Final = re.compile(
     r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>m|(?:[vV]?[cC][pP][uU]|[cC]ore|[tT]hread)s?)"
 )
 """A number of CPUs, or of thousandths of one."""
+PRICE: Final = re.compile(
+    r"(?:\$|USD)?\s*(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(?:\$|USD)?\s*(?:/|per(?=[\s\d]))\s*"
+    r"(?P<count>\d+|\d{1,3}(?:,\d{3})+)?\s*(?P<of>[A-Za-z][A-Za-z /-]*)?",
+    re.IGNORECASE,
+)
+"""A price with what it is of, such as `$0.023 per GB`, `0.02 USD/GB-month` and `$5 per million requests`."""
+COUNTS: Final = {"": 1.0, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
+"""Words for numbers of requests."""
+REQUESTS: Final = frozenset(
+    {"request", "requests", "req", "operation", "operations", "ops", "put", "puts", "get", "gets", "call"}
+)
+MONTHS: Final = frozenset({"month", "mo", "months"})
 SECOND: Final = find_units("s")[0]
 ABSENT: Final = frozenset(
     {"n/a", "na", "none", "null", "nil", "-", "--", "?", "tbd", "unknown", "#n/a", "k.a.", "k. a.", "n.d."}
@@ -49,8 +61,17 @@ def read_amounts(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
     Values that are no such amounts stay as they are.
     """
     unit = unit_of(name)[1]
+    if "usd" in name.split("_"):
+        priced, notes = _read_prices(name, values)
+        if notes:
+            return priced, notes
     if unit is None:
         return _read_cpus(name, values) if name.startswith(CPU_STEMS) else (values, [])
+    return _read_units(name, values, unit)
+
+
+def _read_units(name: str, values: pd.Series, unit: Unit) -> tuple[pd.Series, list[str]]:
+    """Return values with texts of amounts, and durations, as numbers in a unit, and notes."""
     changed = values.astype(object)
     shown: dict[str, float] = {}
     bare: dict[str, str] = {}
@@ -91,6 +112,39 @@ def _read_cpus(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
             changed.iloc[row] = float(match["number"]) / (1000 if match["unit"] == "m" else 1)
     shown = f"'{values.iloc[rows[0]]}' as {changed.iloc[rows[0]]:,.15g}"
     return changed, [f"read {counted(len(rows), 'cells')} of {name} with a unit, such as {shown}"]
+
+
+def _read_prices(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
+    """Return values with texts of prices that say what they are of as numbers, and a note."""
+    amounts = [_read_price(name, value) if isinstance(value, str) else None for value in values]
+    rows = [row for row, amount in enumerate(amounts) if amount is not None]
+    if not rows:
+        return values, []
+    changed = values.astype(object)
+    changed.iloc[rows] = [amounts[row] for row in rows]
+    shown = f"'{values.iloc[rows[0]]}' as {changed.iloc[rows[0]]:,.15g} USD"
+    return changed, [f"read {counted(len(rows), 'cells')} of {name} as prices, such as {shown}"]
+
+
+def _read_price(name: str, text: str) -> float | None:
+    """Return the price of a text in the unit of a column, such as usd_per_gb; None where it is of another.
+
+    A column whose name has no unit after usd has prices of one request.
+    """
+    match = PRICE.fullmatch(text.strip())
+    if match is None or not (match["count"] or match["of"]):
+        return None
+    number, count = float(match["number"]), float((match["count"] or "1").replace(",", ""))
+    words = re.findall(r"[a-z]+", (match["of"] or "").lower())
+    behind = [word for word in name.split("usd", 1)[1].split("_") if word]
+    if not behind:
+        counting = words.pop(0) if words and words[0] in COUNTS else ""
+        is_requests = not words or (len(words) == 1 and words[0] in REQUESTS)
+        total = count * COUNTS[counting]
+        return number / total if is_requests and total > 0 and (counting or match["count"] or words) else None
+    words = ["month" if word in MONTHS else word for word in words if word != "per"]
+    expected = [word for word in behind if word != "per"]
+    return number / count if count == 1 and words in (expected, expected[:1]) else None
 
 
 def has_units(name: str, values: pd.Series) -> bool:

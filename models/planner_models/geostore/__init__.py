@@ -20,8 +20,8 @@ Prices of attachments and copies leave one term for each replica and each user: 
 and bound with these Lagrangian bounds, and an integer program for groups that depend on each other. A
 strongly consistent group has $n$ replicas, of which reads wait for $r$ and writes for $w$, with $r + w > n$
 and $2 w > n$, or a leader whose writes wait for a majority. A group of class `coded` is cut into pieces of
-$1/k$ of each value (Coded Atomic Storage): an operation asks $q$ regions for the newest write, a read waits for
-$r$ pieces, and a write for $w$ and then for $n + 1 - q$ regions that know its end, with $q + r > n$ and
+$1/k$ of each value (Coded Atomic Storage): an operation asks $q$ regions for the newest write, a read waits
+for $r$ pieces, and a write for $w$ and then for $n + 1 - q$ regions that know its end, with $q + r > n$ and
 $r + w \ge n + k$.
 
 Designs: `everywhere` has full replicas, as Eiger; `near_users` a replica in each region with users;
@@ -50,10 +50,10 @@ datacenter, `ranges(range, kops, size_gb?, server?)`, `servers(server, kops)`, `
 `transactions(ranges, per_s)`, and one row of `protocol(frontends?, fill?, checks?, dependency_bytes?,
 evt_bytes?, read_metadata_bytes?, overhead?, local_rtt_ms?, service_ms?, read_timeout_s?,
 refused_usd_per_million?, replication_load?, message_weight?, move_weight?)`. A plan is
-`replicas(group, region, role, copies)`,
-`routes(group, region, read_from, write_to, read_ms, write_ms)`, `propagation(group, origin, source,
-target)`, `classes(group, class, n, r, w, k?, query?, checks)`, and where there are some `attachments(region, component,
-datacenter)`, `servers(region, servers, refused_per_s?)` and `shards(range, piece, server)`.
+`replicas(group, region, role, copies)`, `routes(group, region, read_from, write_to, read_ms, write_ms)`,
+`propagation(group, origin, source, target)`, `classes(group, class, n, r, w, k?, query?, checks)`, and where
+there are some `attachments(region, component, datacenter)`, `servers(region, servers, refused_per_s?)` and
+`shards(range, piece, server)`.
 
 >>> from planner_models import geostore
 >>> problem = geostore.problem.generators.vicci(limit_ms=50)

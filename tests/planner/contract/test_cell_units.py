@@ -205,3 +205,27 @@ def test_signs_in_names_are_read_as_words(given: str, ours: str) -> None:
     match = match_columns(Table(name="t", about="", columns=columns), [given], where="t")
     assert match.names == {ours: given}
     assert not match.factors
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("storage_usd_gb_month", "$0.023 per GB", 0.023),
+        ("storage_usd_gb_month", "0.023 USD/GB-month", 0.023),
+        ("storage_usd_gb_month", "$0.023 per GB per month", 0.023),
+        ("usd_per_gb", "$0.02/GB", 0.02),
+        ("put_usd", "$5.00 per million requests", 5e-6),
+        ("put_usd", "0.05 per 10,000", 5e-6),
+        ("get_usd", "$0.0004 per 1k requests", 4e-7),
+        ("server_usd_month", "$150/mo", 150.0),
+        ("server_usd_month", "$0.2 per hour", None),
+        ("usd_per_gb", "$0.02 per TB", None),
+        ("usd_per_gb", "$0.02/GB-month", None),
+        ("put_usd", "$5 per GB", None),
+        ("put_usd", "5 per", None),
+    ],
+)
+def test_prices_say_what_they_are_of(name: str, text: str, expected: float | None) -> None:
+    values, notes = read_amounts(name, pd.Series([text]))
+    assert values.iloc[0] == (text if expected is None else pytest.approx(expected, rel=1e-12))
+    assert bool(notes) == (expected is not None)

@@ -183,7 +183,7 @@ class _Group:
     @property
     def free(self) -> Bools:
         """(N,) where a piece may be."""
-        return ~self.problem.is_forbidden[self.group]
+        return np.asarray(~self.problem.is_forbidden[self.group])
 
     def opening(self, k: int) -> Floats:
         """Return the cost of a piece in each region, (N,)."""
