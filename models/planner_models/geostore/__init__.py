@@ -19,10 +19,10 @@ depends on $A$. Each group has more replicas than regions that may fail, and eno
 Prices of attachments and copies leave one term for each replica and each user: design `optimum` is branch
 and bound with these Lagrangian bounds, and an integer program for groups that depend on each other. A
 strongly consistent group has $n$ replicas, of which reads wait for $r$ and writes for $w$, with $r + w > n$
-and $2 w > n$, or a leader whose writes wait for a majority. A group of class `coded` is cut into pieces of
-$1/k$ of each value (Coded Atomic Storage): an operation asks $q$ regions for the newest write, a read waits
-for $r$ pieces, and a write for $w$ and then for $n + 1 - q$ regions that know its end, with $q + r > n$ and
-$r + w \ge n + k$.
+and $2 w > n$, or a leader whose writes wait for a majority. Where it is cheaper, a
+group of class `coded` is cut into pieces of $1/k$ of each value (Coded Atomic Storage): an operation asks $q$
+regions for the newest write, a read waits for $r$ pieces, and a write for $w$ and then for $n + 1 - q$
+regions that know its end, with $q + r > n$ and $r + w \ge n + k$.
 
 Designs: `everywhere` has full replicas, as Eiger; `near_users` a replica in each region with users;
 `spanstore` and `skypie` place each group alone, with one more replica within the limit of each user than

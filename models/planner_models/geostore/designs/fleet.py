@@ -102,6 +102,8 @@ class Fleet:
         for _ in range(MAX_ROUNDS):
             weights, prices, value = self._solve_master()
             self._select(weights)
+            if self._is_proven():
+                return [plan for column in self._selected for plan in column.groups]
             is_near = value - self.bound <= MASTER_SHARE * self.gap * abs(value)
             if is_near or self.deadline.is_over or not self._price(prices):
                 break
@@ -109,6 +111,13 @@ class Fleet:
         self._select(weights)
         self.placer.is_cut = False  # what was cut in the search shows in the bound
         return [plan for column in self._selected for plan in column.groups]
+
+    def _is_proven(self) -> bool:
+        """Return whether the selected plans cost no more than the bound and the gap."""
+        load = sum(column.load[self.limited] for column in self._selected)
+        refused = float(np.maximum(load - self.capacity, 0.0).sum())
+        usd = sum(column.usd for column in self._selected) + self.problem.refused_usd * refused
+        return bool(usd - self.bound <= self.gap * abs(usd))
 
     # --- columns ----------------------------------------------------------------------------
 

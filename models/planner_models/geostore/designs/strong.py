@@ -51,7 +51,7 @@ def place_strong(
                 best = min(choices, key=lambda choice: choice.cost)
                 bound = min(choice.bound for choice in choices)
                 return replace(best, bound=bound, in_limits=factor == 1.0, survives=survives)
-    raise AssertionError("a leader or pieces without limits are always possible")
+    raise AssertionError("a leader without limits is always possible")
 
 
 def _list_choices(
@@ -66,13 +66,13 @@ def _list_choices(
 ) -> list[StrongChoice]:
     """Return the best plans of each kind that a group may have, with limits longer by a factor."""
     kind = problem.group_class[group]
-    if kind == CODED:
-        return place_coded(problem, group, costs, factor, gap=gap, deadline=deadline, survives=survives)
     choices = _place_leader(problem, group, costs, factor, deadline=deadline, survives=survives)
     if kind != "leader":
         choices += _place_quorums(
             problem, group, costs, factor, gap=gap, deadline=deadline, survives=survives
         )
+    if kind == CODED:
+        choices += place_coded(problem, group, costs, factor, gap=gap, deadline=deadline, survives=survives)
     return choices
 
 

@@ -183,7 +183,9 @@ def say_losses(problem: Geostore, plan: StorePlan) -> list[str]:
     sentences += [sentence for loss in shown if not loss.is_quiet for sentence in say_loss(problem, loss)]
     quiet = [str(problem.region_index[loss.region]) for loss in shown if loss.is_quiet]
     if quiet:
-        sentences.append(f"Without {few(quiet)} nobody waits longer")
+        *first, last = quiet
+        names = f"{few(first)} or {last}" if first else last
+        sentences.append(f"Without {names} nobody waits longer")
     if not any(len(loss.gone) or loss.lost_writes > 0 for loss in losses):
         sentences.append("No acknowledged write is lost with any one region")
     if len(shown) < len(losses):

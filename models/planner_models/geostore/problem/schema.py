@@ -14,7 +14,7 @@ REGION_NAMES: Final = ("datacenter", "location", "dc")
 JOIN: Final = " + "
 """Between several names in one cell."""
 CODED: Final = "coded"
-"""Atomic values as pieces of an erasure code (Coded Atomic Storage, as in LEGOStore)."""
+"""Atomic values that may be pieces of an erasure code (Coded Atomic Storage, as in LEGOStore)."""
 CLASSES: Final = ("eventual", "causal", "quorum", "leader", CODED, "any")
 STRONG: Final = ("quorum", "leader", CODED)
 """Classes that can keep a global invariant."""
