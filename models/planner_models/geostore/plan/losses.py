@@ -249,7 +249,10 @@ def _say_for_good(problem: Geostore, loss: RegionLoss, name: str) -> list[str]:
     gone = _groups(problem, loss.gone.tolist()) if len(loss.gone) else ""
     lead = f"If {name} never comes back, "
     if loss.lost_writes > 0:
-        last = f"its last {number(loss.window_ms)} ms of writes, about {number(loss.lost_writes)} writes"
+        count = "less than one write"
+        if loss.lost_writes >= 1:
+            count = f"about {number(float(f'{loss.lost_writes:.2g}'))} writes"
+        last = f"its last {number(loss.window_ms)} ms of writes, {count}"
         return [f"{lead}{gone}{', and ' if gone else ''}{last}, are lost"]
     return [f"{lead}{gone} {agree(len(loss.gone), 'are')} lost"] if gone else []
 
