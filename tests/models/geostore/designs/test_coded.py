@@ -110,7 +110,7 @@ def test_large_objects_are_cut_and_small_ones_are_not() -> None:
     [
         ({"query": 1.0}, "query \\+ r"),
         ({"query": 9.0}, "must be from 1 to n"),
-        ({"k": 4.0}, "must be k = 4 and n \\+ k"),
+        ({"k": 99.0}, "must be k = 99 and n \\+ k"),
         ({"class": "quorum"}, "must have 1 and 0|must be above"),
     ],
 )
