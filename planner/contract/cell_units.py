@@ -30,7 +30,7 @@ PRICE: Final = re.compile(
     re.IGNORECASE,
 )
 """A price with what it is of, such as `$0.023 per GB`, `0.02 USD/GB-month` and `$5 per million requests`."""
-COUNTS: Final = {"": 1.0, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
+COUNTS: Final = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
 """Words for numbers of requests."""
 REQUESTS: Final = frozenset(
     {"request", "requests", "req", "operation", "operations", "ops", "put", "puts", "get", "gets", "call"}
@@ -134,17 +134,22 @@ def _read_price(name: str, text: str) -> float | None:
     match = PRICE.fullmatch(text.strip())
     if match is None or not (match["count"] or match["of"]):
         return None
-    number, count = float(match["number"]), float((match["count"] or "1").replace(",", ""))
     words = re.findall(r"[a-z]+", (match["of"] or "").lower())
-    behind = [word for word in name.split("usd", 1)[1].split("_") if word]
-    if not behind:
-        counting = words.pop(0) if words and words[0] in COUNTS else ""
-        is_requests = not words or (len(words) == 1 and words[0] in REQUESTS)
-        total = count * COUNTS[counting]
-        return number / total if is_requests and total > 0 and (counting or match["count"] or words) else None
-    words = ["month" if word in MONTHS else word for word in words if word != "per"]
-    expected = [word for word in behind if word != "per"]
-    return number / count if count == 1 and words in (expected, expected[:1]) else None
+    unit = [word for word in name.split("usd", 1)[1].split("_") if word not in ("", "per")]
+    if not unit:
+        count = _count_requests(match["count"], words)
+        return float(match["number"]) / count if count else None
+    of = ["month" if word in MONTHS else word for word in words if word != "per"]
+    return float(match["number"]) if not match["count"] and of in (unit, unit[:1]) else None
+
+
+def _count_requests(digits: str | None, words: list[str]) -> float | None:
+    """Return the number of requests of digits and words, such as 10,000 or a million; None for others."""
+    factor = COUNTS.get(words[0]) if words else None
+    rest = words if factor is None else words[1:]
+    if rest and (len(rest) > 1 or rest[0] not in REQUESTS):
+        return None
+    return float((digits or "1").replace(",", "")) * (factor or 1.0)
 
 
 def has_units(name: str, values: pd.Series) -> bool:

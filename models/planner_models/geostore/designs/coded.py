@@ -302,8 +302,8 @@ class _Search:
         reached = np.sort(held, axis=1)[:, self.number - 1]  # time of each phase with the nearest pieces
         limits = times.limits(data.read_limit, data.write_limit)
         late = reached[:, 2:].sum(axis=1) > data.write_limit * (1 + TOLERANCE)
-        left = np.minimum(data.read_limit - reached[:, 0], limits[:, 1])
-        usd = np.where(held <= left[:, None] * (1 + TOLERANCE), self.reading, np.inf)
+        remaining = np.minimum(data.read_limit - reached[:, 0], limits[:, 1])
+        usd = np.where(held <= remaining[:, None] * (1 + TOLERANCE), self.reading, np.inf)
         relaxed = np.where(held <= limits[:, 1, None] * (1 + TOLERANCE), self.reading, np.inf)
         late_read = ~np.isfinite(np.sort(usd, axis=1)[:, self.code.r - 1])
         dearer = np.zeros(len(late), dtype=bool)

@@ -65,28 +65,9 @@ def read_spanstore(
     prices = _read_prices(path / PRICES)
     indices = list(prices)
     names = _read_names(path / NAMES, indices)
-    rtt = _read_times(path / STORAGE, indices, percentile)
+    times = _read_times(path / STORAGE, indices, percentile)
     sizes, counts = _read_workload(path / workload, indices)
-    pairs = [(a, b) for a in range(len(indices)) for b in range(len(indices))]
-    to_gb = BYTES_PER_GB / GIB
     seconds = sizes["time"] * DAY_S
-    regions = pd.DataFrame(
-        {
-            "region": names,
-            "storage_usd_gb_month": [prices[i][2] * to_gb for i in indices],
-            "put_usd": [prices[i][0] / PER_REQUESTS for i in indices],
-            "get_usd": [prices[i][1] / PER_REQUESTS for i in indices],
-            "provider": [name.split("_")[0] for name in names],
-        }
-    )
-    links = pd.DataFrame(
-        {
-            "source": [names[a] for a, _ in pairs],
-            "target": [names[b] for _, b in pairs],
-            "rtt_ms": [rtt[a, b] for a, b in pairs],
-            "usd_per_gb": [0.0 if a == b else prices[indices[a]][3 + indices[b]] * to_gb for a, b in pairs],
-        }
-    )
     group = {
         "group": "objects",
         "size_gb": sizes["overallsize"] * KB / BYTES_PER_GB,
@@ -96,41 +77,68 @@ def read_spanstore(
         "read_ms": get_ms,
         "write_ms": put_ms,
     }
-    access = pd.DataFrame(
-        [("objects", names[indices.index(i)], get / seconds, put / seconds) for i, put, get in counts],
-        columns=["group", "region", "reads_per_s", "writes_per_s"],
-    )
+    access = [("objects", names[indices.index(i)], get / seconds, put / seconds) for i, put, get in counts]
     problem = Geostore(
-        regions=regions,
-        links=links[links["rtt_ms"].notna()].reset_index(drop=True),
+        regions=_tabulate_regions(prices, names),
+        links=_tabulate_links(prices, names, times),
         groups=pd.DataFrame([group]),
-        access=access,
+        access=pd.DataFrame(access, columns=["group", "region", "reads_per_s", "writes_per_s"]),
         protocol=pd.DataFrame({"frontends": [EVERY_REGION], "local_rtt_ms": [1e-6]}),
     )
     problem.warn()
     return problem
 
 
-def _lines(path: Path, least_words: int) -> Iterator[Line]:
+def _tabulate_regions(prices: dict[int, list[float]], names: list[str]) -> pd.DataFrame:
+    """Return the table of regions with prices of a GB of 10^9 bytes and of one request."""
+    rows = prices.values()
+    return pd.DataFrame(
+        {
+            "region": names,
+            "storage_usd_gb_month": [row[2] * BYTES_PER_GB / GIB for row in rows],
+            "put_usd": [row[0] / PER_REQUESTS for row in rows],
+            "get_usd": [row[1] / PER_REQUESTS for row in rows],
+            "provider": [name.split("_")[0] for name in names],
+        }
+    )
+
+
+def _tabulate_links(prices: dict[int, list[float]], names: list[str], times: Floats) -> pd.DataFrame:
+    """Return the table of links that have a time, also within a datacenter, where traffic is free."""
+    links = [
+        (
+            names[a],
+            names[b],
+            times[a, b],
+            0.0 if a == b else prices[source][3 + target] * BYTES_PER_GB / GIB,
+        )
+        for a, source in enumerate(prices)
+        for b, target in enumerate(prices)
+        if not np.isnan(times[a, b])
+    ]
+    return pd.DataFrame(links, columns=["source", "target", "rtt_ms", "usd_per_gb"])
+
+
+def _lines(path: Path, words_needed: int) -> Iterator[Line]:
     """Yield the lines of a file that are no comments; raises InputError for one with too few words."""
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         where = f"{path} line {number}"
-        if len(words) < least_words:
-            raise InputError(f"{where}: has {len(words)} words, must have {least_words}")
+        if len(words) < words_needed:
+            raise InputError(f"{where}: has {len(words)} words, must have {words_needed}")
         yield where, words
 
 
-def _number(where: str, text: str, what: str, largest: float, *, least: float = 0.0) -> float:
+def _number(where: str, text: str, what: str, largest: float, *, smallest: float = 0.0) -> float:
     """Return a number of a line; raises InputError where it is none, or out of range."""
     try:
         value = float(text)
     except ValueError:
         raise InputError(f"{where}: {what} is '{text}', must be a number") from None
-    if not least <= value <= largest:
-        raise InputError(f"{where}: {what} is {text}, must be from {least:g} to {largest:g}")
+    if not smallest <= value <= largest:
+        raise InputError(f"{where}: {what} is {text}, must be from {smallest:g} to {largest:g}")
     return value
 
 
@@ -179,7 +187,7 @@ def _read_times(path: Path, indices: list[int], percentile: str) -> Floats:
         source, target = (rows.get(_index(where, word)) for word in words[:2])
         if source is None or target is None or words[3] != percentile or words[2] not in ("GET", "PUT"):
             continue
-        value = _number(where, words[4], "a time", MAX_MS, least=1e-6)
+        value = _number(where, words[4], "a time", MAX_MS, smallest=1e-6)
         times[source, target] = np.fmax(times[source, target], value)
     return times
 
@@ -195,8 +203,8 @@ def _read_workload(path: Path, indices: list[int]) -> tuple[dict[str, float], li
     counts: list[tuple[int, float, float]] = []
     for where, words in _lines(path, 2):
         if words[0] in limits:
-            least, largest = limits[words[0]]
-            sizes[words[0]] = _number(where, words[1], words[0], largest, least=least)
+            smallest, largest = limits[words[0]]
+            sizes[words[0]] = _number(where, words[1], words[0], largest, smallest=smallest)
             continue
         if len(words) < 3:
             raise InputError(f"{where}: must have the index of a datacenter, PUTs and GETs")
