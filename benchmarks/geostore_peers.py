@@ -184,12 +184,12 @@ def user_s() -> float:
 
 def compare(problem: Geostore, name: str) -> tuple[float, float, float, float]:
     """Return the costs of our design and of the peer's program, USD a month, and user CPU seconds of both."""
-    place, solve = {
+    design, solve = {
         "spanstore": (spanstore.place, solve_spanstore),
         "skypie": (skypie.place, solve_skypie),
     }[name]
     start = user_s()
-    plan = place(problem, options=Options(gap=GAP)).plan
+    plan = design(problem, options=Options(gap=GAP)).plan
     middle = user_s()
     program = sum(solve(Group(problem, group)) for group in range(len(problem.groups)))
     end = user_s()

@@ -66,10 +66,10 @@ def bound_with_least_servers(placer: Placer) -> float:
     that may hold it. Returns -inf where no region has a least number.
     """
     problem = placer.problem
-    least, usd = problem.price("least_servers"), problem.price("server_usd_month")
-    if not (least * usd > 0).any():
+    minimum, usd = problem.price("least_servers"), problem.price("server_usd_month")
+    if not (minimum * usd > 0).any():
         return -np.inf
-    by_use = np.where(least > 0, usd / (1000.0 * problem.price("server_kops")), 0.0)
+    by_use = np.where(minimum > 0, usd / (1000.0 * problem.price("server_kops")), 0.0)
     without_servers = placer.at_prices(-by_use, {})
     without_servers.place_all()
     return without_servers.bound + least_server_usd(problem)
