@@ -146,7 +146,7 @@ def find_bound(
 
 
 def _choose_free(boxes: _PartBoxes, level: Floats, options: Options) -> Floats | None:
-    """Return how much each window is free for each meter, (W, M), at levels (n,); None where unknown.
+    """Return the share to which each window is free for each meter, (W, M), at levels; None: unknown.
 
     A linear program takes sets of free meters for each window, at the least volume billed by the mean; more
     free windows than there are cost more than any bill.

@@ -77,9 +77,9 @@ class ViewerPlane(DataPlane):
                 continue
             later = np.sort(random.uniform(0.0, lasts_s, random.poisson(present * lasts_s / self.watch_s)))
             came_s = client.requested_s + np.append(np.zeros(present), later)
-            left_s = came_s + random.exponential(self.watch_s, len(came_s))
-            times = zip(came_s.tolist(), left_s.tolist(), strict=True)
-            viewers += [replace(client, requested_s=came, leaves_s=left) for came, left in times]
+            leaves_s = came_s + random.exponential(self.watch_s, len(came_s))
+            times = zip(came_s.tolist(), leaves_s.tolist(), strict=True)
+            viewers += [replace(client, requested_s=came, leaves_s=leaves) for came, leaves in times]
         return sorted(viewers, key=lambda client: client.requested_s)
 
     def _list_events(self) -> list[tuple[float, int, int]]:
@@ -191,10 +191,10 @@ class ViewerPlane(DataPlane):
         """Serve viewers at the highest bitrate for which there are paths; those left over are denied."""
         for item in client.items:
             for link in self._order_links(item, client.group):
-                rest = self._serve_over(client, item, link)
-                if rest is None:
+                remainder = self._serve_over(client, item, link)
+                if remainder is None:
                     return
-                client = rest
+                client = remainder
         self.denied.append(client)
 
     def _order_links(self, item: int, group: int) -> list[int]:
@@ -237,26 +237,26 @@ class ViewerPlane(DataPlane):
         if fitting <= 0:
             self._release(item, streams.tail[link])
             return client
-        rest = self._split(client, fitting)
+        remainder = self._split(client, fitting)
         self.touched.append(sum(streams.level[streams.tail[used]] > 0 for used in [*new, link]))
         client.hops = len(new) + 1
         self._start(client, item, link)
         if client.joined_s is None:
             links = [link, *streams.path(item, streams.tail[link])[::-1]]
             client.joined_s = self.now_s + join_time_s(streams, self.capacity, item, links, client.hops)
-        return rest
+        return remainder
 
     def _split(self, client: Client, viewers: float) -> Client | None:
         """Leave a number of viewers in a client; return the others as a new one, None for none."""
         if client.viewers <= viewers:
             return None
-        rest = replace(client, viewers=client.viewers - viewers)
+        remainder = replace(client, viewers=client.viewers - viewers)
         client.viewers = viewers
-        self.clients.append(rest)
+        self.clients.append(remainder)
         if id(client) in self.watching:
-            self.watching[id(rest)] = rest
-            self.watched_until_s[id(rest)] = self.watched_until_s[id(client)]
-        return rest
+            self.watching[id(remainder)] = remainder
+            self.watched_until_s[id(remainder)] = self.watched_until_s[id(client)]
+        return remainder
 
     def _start(self, client: Client, item: int, link: int) -> None:
         """Send a stream to each viewer of a client over a link into their group."""
@@ -354,12 +354,12 @@ class ViewerPlane(DataPlane):
             number = assigned.get((client.item, link), 0.0) if is_central else 0.0  # type: ignore[arg-type]
             if number <= 0:
                 continue
-            rest = self._split(client, number)
+            remainder = self._split(client, number)
             assigned[client.item, link] -= client.viewers  # type: ignore[index]
             central.append((client, path))
-            if rest is None:
+            if remainder is None:
                 return []
-            client = rest
+            client = remainder
         return [client]
 
     def _move(self, client: Client, path: list[int], *, must_fit: bool) -> None:
@@ -374,11 +374,11 @@ class ViewerPlane(DataPlane):
         if viewers <= 0:
             self._forget(client, is_denied=True)
             return
-        rest = self._split(client, viewers)
+        remainder = self._split(client, viewers)
         streams.add_path(item, new)
         self._start(client, item, path[-1])
-        if rest is not None:
-            self._forget(rest, is_denied=True)
+        if remainder is not None:
+            self._forget(remainder, is_denied=True)
 
     def _drop_streams(self) -> bool:
         has_dropped = super()._drop_streams()
@@ -413,14 +413,14 @@ class _Paths:
 
     def __init__(self, plane: ViewerPlane, old: Streams) -> None:
         self.plane, self.old = plane, old
-        self.known: dict[tuple[int | None, int | None], tuple[list[int], bool]] = {}
+        self.traced: dict[tuple[int | None, int | None], tuple[list[int], bool]] = {}
 
     def find(self, item: int | None, link: int | None) -> tuple[list[int], bool]:
         """Return the links of an object's path that ends in a link, and whether it is central; else empty."""
         assert item is not None
         assert link is not None
-        if (item, link) not in self.known:
+        if (item, link) not in self.traced:
             above, is_central = self.plane.trace_up(item, self.old.tail[link], self.old)
             is_path = above is not None and not self.plane.is_down(link)
-            self.known[item, link] = ([*(above or ()), link], is_central) if is_path else ([], False)
-        return self.known[item, link]
+            self.traced[item, link] = ([*(above or ()), link], is_central) if is_path else ([], False)
+        return self.traced[item, link]

@@ -69,18 +69,18 @@ def read_records(
         raise InputError(f"{records.name}: has no record of IPv4")
     if others := int((~is_ipv4).sum()):
         add_note(f"assumed: {records.name}: {others:,} of {len(read):,} records are of IPv6, and left out")
-    kept = read.select(is_ipv4 & (read.packets > 0))
-    if len(kept) > MAX_RECORDS:
+    selected = read.select(is_ipv4 & (read.packets > 0))
+    if len(selected) > MAX_RECORDS:
         raise InputError(
-            f"{records.name}: has {len(kept):,} records, must have at most {MAX_RECORDS:,}; read "
+            f"{records.name}: has {len(selected):,} records, must have at most {MAX_RECORDS:,}; read "
             "shorter times"
         )
-    order = np.lexsort((*(getattr(kept, name) for name in FLOW_KEY), kept.exporter, kept.start_s))
-    kept = kept.select(order)
+    order = np.lexsort((*(getattr(selected, name) for name in FLOW_KEY), selected.exporter, selected.start_s))
+    selected = selected.select(order)
     names = frames["switches"]["switch"].astype(str).tolist()
     table = read_optional(EXPORTERS, exporters)
-    rate = find_sampling(kept, exporters=table, sampling=sampling)
-    flows = _tabulate(kept, _name_switches(kept, names, table, switch, records.name), rate)
+    rate = find_sampling(selected, exporters=table, sampling=sampling)
+    flows = _tabulate(selected, _name_switches(selected, names, table, switch, records.name), rate)
     return Monitoring.from_tables({**frames, "flows": flows})
 
 
@@ -110,8 +110,8 @@ def _name_switches(
             )
         if switch not in names:
             raise InputError(f"switch is '{switch}', is no switch" + did_you_mean(switch, names))
-    known = [*switches, switch or ""]
-    return [known[code] for code in records.exporter.tolist()]  # UNKNOWN is the last
+    labels = [*switches, switch or ""]
+    return [labels[code] for code in records.exporter.tolist()]  # UNKNOWN is the last
 
 
 def _tabulate(records: FlowRecords, switches: list[str], rate: Ints) -> pd.DataFrame:
