@@ -293,10 +293,10 @@ def designs_of(text: str | None) -> Any:
     return [load_reference(name)[1] if ":" in name else name for name in split_names(text)]
 
 
-def plans_of(given: list[str] | None) -> dict[str, Path]:
+def plans_of(options: list[str] | None) -> dict[str, Path]:
     """Return the paths of existing plans by name; raise InputError for each text that is not NAME=PLAN."""
     plans, faults = {}, []
-    for text in given or []:
+    for text in options or []:
         name, equals, path = text.partition("=")
         if not (name.strip() and equals and path.strip()):
             faults.append(f"--plan {text}: must be NAME=PLAN, such as today=FOLDER")
@@ -308,10 +308,10 @@ def plans_of(given: list[str] | None) -> dict[str, Path]:
     return plans
 
 
-def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]:
+def changes_of(options: list[str] | None, option: str = "--set") -> dict[str, Any]:
     """Return keys and their values; raise InputError for every text that is not KEY=VALUE."""
     changes, faults = {}, []
-    for text in given or []:
+    for text in options or []:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             faults.append(f"{option} {text}: must be KEY=VALUE")
@@ -327,11 +327,11 @@ def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]
 EVENT: Final = re.compile(r"\s*(?P<window>\S.*?)(?<!\s)\s+(?P<change>\w+(?:\.\w+)+\s*=.*)", re.DOTALL)
 
 
-def events_of(given: list[str] | None) -> dict[str, dict[str, Any]]:
+def events_of(options: list[str] | None) -> dict[str, dict[str, Any]]:
     """Return keys and their values by window; raise InputError for each text that is no WINDOW KEY=VALUE."""
     events: dict[str, dict[str, Any]] = {}
     faults = []
-    for text in given or []:
+    for text in options or []:
         match = EVENT.fullmatch(text)
         if match is None:
             faults.append(f"--at {text}: must be WINDOW KEY=VALUE, such as '9:00 problem.scale=2'")
@@ -342,11 +342,11 @@ def events_of(given: list[str] | None) -> dict[str, dict[str, Any]]:
     return events
 
 
-def axes_of(given: list[str] | None) -> dict[str, list[Any]]:
+def axes_of(options: list[str] | None) -> dict[str, list[Any]]:
     """Return the values of each key; commas within brackets, braces and quotes do not separate."""
     axes: dict[str, list[Any]] = {}
     faults = []
-    for text in given or []:
+    for text in options or []:
         key, equals, values = text.partition("=")
         if not equals or not key.strip():
             faults.append(f"--set {text}: must be KEY=VALUE or KEY=V1,V2,...")

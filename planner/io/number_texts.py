@@ -226,13 +226,13 @@ def _read(text: str, decimal: str) -> str:
     return text.replace(other, "").replace(decimal, ".")
 
 
-def _convert(column: pd.Series, texts: pd.Series, given: pd.Series, style: NumberStyle) -> pd.Series:
+def _convert(column: pd.Series, texts: pd.Series, written: pd.Series, style: NumberStyle) -> pd.Series:
     """Return a column with its texts as numbers; those that are no numbers stay as they are.
 
     Numbers in percent or with a unit stay texts, in plain form, such as 12.5%: the column decides.
 
     texts  without percent signs and units
-    given  with them
+    written  with them
     """
     plain = texts.str.strip()
     marked = plain.str.contains(MARKED) & plain.str.fullmatch(BY_DECIMAL[style.decimal])
@@ -241,13 +241,13 @@ def _convert(column: pd.Series, texts: pd.Series, given: pd.Series, style: Numbe
     plain = plain.where(~marked, without.str.replace(style.decimal, ".", regex=False))
     numbers: pd.Series = pd.to_numeric(plain, errors="coerce")
     numbers = numbers[np.isfinite(numbers)]  # "nan" and "inf" are left to the rule that numbers are finite
-    with_unit = numbers.index[(given != texts)[numbers.index].to_numpy(bool)]
+    with_unit = numbers.index[(written != texts)[numbers.index].to_numpy(bool)]
     if len(numbers) == column.notna().sum() and not len(with_unit):
         return numbers.astype(float).reindex(column.index)
     mixed = column.astype(object)
     mixed[numbers.index] = numbers.to_numpy(object)
     mixed[with_unit] = [
         _with_unit(number, text)
-        for number, text in zip(numbers[with_unit].tolist(), given[with_unit].tolist(), strict=True)
+        for number, text in zip(numbers[with_unit].tolist(), written[with_unit].tolist(), strict=True)
     ]
     return mixed

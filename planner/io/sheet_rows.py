@@ -67,7 +67,7 @@ def add_units(
 
 def _contradicts(name: str, unit: str | None) -> bool:
     """Return whether the name of a column says another unit than the row below it."""
-    stated = {found for _, units in split_unit(name) for found in units}
+    stated = {unit_ for _, units in split_unit(name) for unit_ in units}
     return bool(unit and stated) and stated.isdisjoint(find_units(unit or ""))
 
 
