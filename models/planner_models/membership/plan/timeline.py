@@ -40,7 +40,7 @@ def cut_site(problem: Membership, placement: Placement) -> int | None:
 
 
 def follow_cut(problem: Membership, item: ServicePlan) -> pd.DataFrame | None:
-    """Return who leads while the leader is cut off: member, from_s, to_s, what; None where nothing is cut.
+    """Return the leaders while the first one is cut off: member, from_s, to_s, what; None without a cut.
 
     Times are seconds from the cut to the repair, with the mean time of detection.
     """
@@ -72,7 +72,7 @@ def follow_cut(problem: Membership, item: ServicePlan) -> pd.DataFrame | None:
 def _of_old_leader(
     placement: Placement, name: str, times: tuple[float, float, float]
 ) -> list[tuple[str, float, float, str]]:
-    """Return what the leader does that is cut off.
+    """Return the rows of the leader that is cut off: member, from_s, to_s, what.
 
     times  of its suspicion, of the service of the next leader, and of the repair, s
     """
@@ -114,7 +114,7 @@ def tabulate_cut(problem: Membership, item: ServicePlan) -> Section | None:
 
 
 def say_cut(problem: Membership, item: ServicePlan) -> str:
-    """Return how long two members lead while the leader's largest site is cut off; blank for never."""
+    """Return the time with two leaders while the leader's largest site is cut off; blank for never."""
     frame = follow_cut(problem, item)
     both = None if frame is None else frame[frame["what"] == LEADS_TOO]
     if both is None or not len(both):
