@@ -75,12 +75,12 @@ def assign(
             continue
         share = deadline.share_left(1 / (len(steps) - number)).options(options, minimum_s=LEAST_TIME_S)
         is_last = step == requests.shape[1] - 1
-        part = _of_cdn(problem, cdn, np.where(asks, waiting, 0.0), residual_mbps)
-        decision = assignment.assign(part, options=share if is_last else replace(share, service="best"))
+        subproblem = _of_cdn(problem, cdn, np.where(asks, waiting, 0.0), residual_mbps)
+        decision = assignment.assign(subproblem, options=share if is_last else replace(share, service="best"))
         if decision.plan is None:
             reason = f"the clients do not fit the clusters of {problem.cdn_names[cdn]}"
             return Decision(plan=None, proof=undecided(reason, *decision.proof.reasons))
-        shed = np.zeros(len(waiting)) if decision.plan.shed is None else count_shed(part, decision.plan)
+        shed = np.zeros(len(waiting)) if decision.plan.shed is None else count_shed(subproblem, decision.plan)
         waiting = np.where(asks, shed, waiting)
         residual_mbps = np.maximum(residual_mbps - read_assignment(problem, decision.plan).load_mbps, 0.0)
         plans.append(decision.plan if is_last else replace(decision.plan, shed=None))

@@ -103,17 +103,17 @@ def _host_ports(problem: Multicast) -> int:
 
 def _require_own_entries(plan: Channels) -> None:
     """Raise InputError for a plan whose packets are rewritten, or forwarded without an entry."""
-    own = (
+    rule = (
         "rules can be written for plans in which each group has entries of its own, as of design partitioned"
     )
     if len(plan.meta_groups):
         switch = plan.meta_groups["switch"].iloc[0]
-        raise InputError(f"plan: groups share an entry at {switch}; {own}")
+        raise InputError(f"plan: groups share an entry at {switch}; {rule}")
     if plan.headers is not None and len(plan.headers):
-        raise InputError(f"plan: headers carry group {plan.headers['group'].iloc[0]}; {own}")
+        raise InputError(f"plan: headers carry group {plan.headers['group'].iloc[0]}; {rule}")
     if plan.overflow is not None and len(plan.overflow):
         row = plan.overflow.iloc[0]
-        raise InputError(f"plan: group {row['group']} has no entry at {row['switch']}; {own}")
+        raise InputError(f"plan: group {row['group']} has no entry at {row['switch']}; {rule}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +154,8 @@ class _Fabric:
 
     def holders(self, group: int, pod: int) -> list[int]:
         """Return the aggregation switches of a pod that hold the group's partition."""
-        at = self.held(group).aggregation[:, self.partition[group]]
-        return np.flatnonzero(at & (self.problem.wiring.aggregation_pod == pod)).tolist()
+        is_holder = self.held(group).aggregation[:, self.partition[group]]
+        return np.flatnonzero(is_holder & (self.problem.wiring.aggregation_pod == pod)).tolist()
 
     def roots(self, group: int, aggregation: int) -> list[int]:
         """Return the cores with the group that an aggregation switch reaches."""
@@ -183,8 +183,8 @@ class _Fabric:
         name = str(wires.switches[switch])
         if switch >= first_edge:
             pod = int(wires.edge_pod[switch - first_edge])
-            at = self.holders(group, pod)
-            stored = [a for a in at if (first_aggregation + a, group) in self.has_entry]
+            holders = self.holders(group, pod)
+            stored = [a for a in holders if (first_aggregation + a, group) in self.has_entry]
             above = [str(wires.aggregations[a]) for a in stored if self.roots(group, a)]
             above = above or [str(wires.aggregations[a]) for a in stored]
         elif switch >= first_aggregation:
