@@ -57,17 +57,17 @@ def list_addresses(plan: Channels) -> pd.DataFrame:
     """
     frame = plan.partitions[["group", "partition"]]
     number = frame.groupby("partition").cumcount()
-    for count, most, what in (
+    for count, limit, what in (
         (frame["partition"].max(), MOST_PARTITIONS, "partitions"),
         (number.max(), MOST_OF_PARTITION, "groups in a partition"),
     ):
-        if len(frame) and count >= most:
+        if len(frame) and count >= limit:
             raise InputError(
-                f"plan: has more than {most:,} {what}, which addresses 239.x.x.x cannot tell apart"
+                f"plan: has more than {limit:,} {what}, which addresses 239.x.x.x cannot tell apart"
             )
     text = [
-        f"239.{int(part)}.{row >> 8}.{row & 255}"
-        for part, row in zip(frame["partition"], number.tolist(), strict=True)
+        f"239.{int(partition)}.{row >> 8}.{row & 255}"
+        for partition, row in zip(frame["partition"], number.tolist(), strict=True)
     ]
     return pd.DataFrame({"group": frame["group"].to_numpy(object), "address": text})
 
