@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from planner.contract.date_and_hour import find_date_and_hour
 from planner.contract.directed_columns import ends_of, find_opposites, find_pair_column
 from planner.contract.end_columns import PORT_WORDS, match_ends, names_of_words
+from planner.contract.request_prices import describe_request_prices, find_request_prices
 from planner.contract.synonyms import other_names
 from planner.contract.time_texts import TIME_NAME
 from planner.contract.units import (
@@ -200,7 +201,7 @@ def _column_match(table: Table, matches: Found, where: str) -> ColumnMatch:
         names={ours: name for ours, (name, _) in first.items()},
         factors={ours: factor for ours, (_, factor) in first.items() if factor != 1},
         several={ours: tuple(factors) for ours, factors in matches.items() if len(factors) > 1},
-        assumed=_assume_binary(table, first),
+        assumed=[*_assume_binary(table, first), *describe_request_prices(table, first)],
     )
 
 
@@ -574,8 +575,11 @@ def _find_other_names(table: Table, others: Sequence[str], matches: Found) -> No
         names = [name for name in others if spellings[name] & synonyms]
         if not names and table.columns[ours].kind == "window":
             names = [name for name in others if _stems_of_time(name) & synonyms]
-        if names:
-            matches[ours] = {name: Fraction(1) for name in names}
+        factors = {name: Fraction(1) for name in names}
+        if table.columns[ours].of_requests:
+            factors = find_request_prices(table, ours, others)
+        if factors:
+            matches[ours] = factors
 
 
 @lru_cache(maxsize=1_000)

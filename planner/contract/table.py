@@ -50,6 +50,7 @@ class Column:
     share: bool = False
     other_names: tuple[str, ...] = ()
     counts_by_1024: bool = False
+    of_requests: bool = False
     mistaken_for: str | None = None
     when_absent: str | None = None
     spellings: Mapping[str, str] = field(default_factory=dict)
@@ -152,6 +153,7 @@ def number(
     share: bool = False,
     other_names: Sequence[str] = (),
     counts_by_1024: bool = False,
+    of_requests: bool = False,
     mistaken_for: str | None = None,
     when_absent: str | None = None,
 ) -> Column:
@@ -165,6 +167,7 @@ def number(
     share  whether numbers are shares of something, which may be written in percent: 50% is read as 0.5
     other_names  names of such a column in other tools, without unit; case and punctuation do not matter
     counts_by_1024  whether a TB is 1,024 GB in this column, as in price lists
+    of_requests  whether numbers are prices of one request, which price lists have of a thousand or a million
     mistaken_for  column that other tools call by this name; a file without that column is asked about
     when_absent  what the default means, which is said of a file without the column
     """
@@ -192,6 +195,7 @@ def number(
         share=share,
         other_names=tuple(other_names),
         counts_by_1024=counts_by_1024,
+        of_requests=of_requests,
         mistaken_for=mistaken_for,
         when_absent=when_absent,
     )

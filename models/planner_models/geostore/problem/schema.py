@@ -45,6 +45,16 @@ DEFAULT_PROTOCOL: Final[dict[str, float | str]] = {
 }
 """Protocol of problems without the table, or without one of its columns."""
 
+PUT_NAMES: Final = (
+    *("puts", "put requests", "put request", "write", "writes", "write requests", "write operations"),
+    *("put, copy, post, list requests", "put, copy, post, or list requests", "class a operations"),
+)
+GET_NAMES: Final = (
+    *("gets", "get requests", "get request", "read", "reads", "read requests", "read operations"),
+    *("get, select, and all other requests", "get and all other requests", "class b operations"),
+)
+"""Names of requests in price lists of clouds."""
+
 REGIONS: Final = Table(
     name="regions",
     other_names=("datacenters", "data centers", "zones", "price list", "prices"),
@@ -55,10 +65,22 @@ REGIONS: Final = Table(
             "price of storage, USD for a GB and month", at_least=0, at_most=MAX_USD
         ),
         "put_usd": number(
-            "price of a write request, USD", at_least=0, at_most=MAX_USD, optional=True, default=0.0
+            "price of a write request, USD",
+            at_least=0,
+            at_most=MAX_USD,
+            optional=True,
+            default=0.0,
+            other_names=PUT_NAMES,
+            of_requests=True,
         ),
         "get_usd": number(
-            "price of a read request, USD", at_least=0, at_most=MAX_USD, optional=True, default=0.0
+            "price of a read request, USD",
+            at_least=0,
+            at_most=MAX_USD,
+            optional=True,
+            default=0.0,
+            other_names=GET_NAMES,
+            of_requests=True,
         ),
         "server_usd_month": number(
             "price of a server, USD a month",

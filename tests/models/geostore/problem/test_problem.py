@@ -83,7 +83,7 @@ BAD: dict[str, tuple[str, Any, str]] = {
     "an unknown class": (
         "groups",
         {"class": "casual"},
-        "must be one of eventual, causal, quorum, leader, any; did you mean 'causal'?",
+        "must be one of eventual, causal, quorum, leader, coded, any; did you mean 'causal'?",
     ),
     "a pinned replica that is forbidden": (
         "pinned",
