@@ -65,7 +65,7 @@ def test_longer_nights_and_slower_circuits_serve_no_more(seed: int, night_us: fl
             {"night_us": 1_900.0},
             "problem: shortest_day_us is 180, must with the night of 1900 fit window_us, 2000",
         ),
-        ({"fail_racks": ["r1", "R2"]}, "fail_racks: 'R2' is no rack; valid: r0, r1, r2, r3"),
+        ({"fail_racks": ["r1", "R2"]}, "fail_racks: 'R2' is no rack; did you mean 'r2'?"),
         ({"circuit_factors": {"r7": 2.0}}, "circuit_factors: 'r7' is no rack; valid: r0, r1, r2, r3"),
         (
             {"demand_factors": {"r0->r0": 2.0}},

@@ -126,7 +126,7 @@ def test_every_switch_may_fail() -> None:
     [
         ({"fail_switches": ["core-7"]}, "fail_switches: 'core-7' is no switch; did you mean 'core-3'?"),
         ({"entry_factors": {"h0": 2.0}}, "entry_factors: 'h0' is no switch"),
-        ({"rate_factors": {"G1": 2.0}}, "rate_factors: 'G1' is no group"),
+        ({"rate_factors": {"G1": 2.0}}, "rate_factors: 'G1' is no group; did you mean 'g1'?"),
         (
             {"rate_factors": {f"g{i}": 0.0 for i in range(40)}},
             "rate_factors: every group is left out, one at least must remain",
