@@ -26,7 +26,7 @@ from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import KINDS
 
 COLUMNS: Final = ["member", "from_s", "to_s", "what"]
-LEADS, LEADS_TOO = "leads", "leads beside the next leader"
+LEADS, LEADS_TOO, FENCED = "leads", "leads beside the next leader", "fenced"
 
 
 def cut_site(problem: Membership, placement: Placement) -> int | None:
@@ -80,9 +80,21 @@ def _of_old_leader(
     if placement.rule in RULES_WITH_TWO_LEADERS:
         return [(name, 0.0, serves, "leads, cut off"), (name, serves, repair_s, LEADS_TOO)]
     if placement.rule == FENCE_RULE:
-        return [(name, 0.0, suspected, "cut off"), (name, suspected, repair_s, "fenced")]
+        return [(name, 0.0, suspected, "cut off"), (name, suspected, repair_s, FENCED)]
     reason = "no quorum" if placement.rule in QUORUM_RULES else "no lease"
     return [(name, 0.0, repair_s, f"cut off, {reason}")]
+
+
+def excludes_leader(problem: Membership, item: ServicePlan) -> bool:
+    """Return whether a leader that is cut off is excluded by the time that the next one leads.
+
+    Without a fence it may go on as a leader of its own, though no quorum follows it (Albatross, section 7.1).
+    """
+    frame = follow_cut(problem, item)
+    if frame is None:
+        return True
+    leads_s = frame.loc[frame["what"] == LEADS, "from_s"].min()
+    return bool((frame.loc[frame["what"] == FENCED, "from_s"] <= leads_s).any())
 
 
 def draw_cut(problem: Membership, item: ServicePlan) -> Timeline | None:

@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 
 from planner.contract.units import MONTH_S
+from planner_models.membership.designs.fenced import plan_fenced
 from planner_models.membership.designs.raft import plan as plan_raft
 from planner_models.membership.designs.reported import plan_kill_host, plan_short_timeouts
 from planner_models.membership.plan.check import ServicePlan, read_plan
 from planner_models.membership.plan.evaluation import evaluate
 from planner_models.membership.plan.leaders import evaluate_long_run, follow_failures
-from planner_models.membership.plan.timeline import LEADS, LEADS_TOO, cut_site, draw_cut, follow_cut
+from planner_models.membership.plan.timeline import (
+    LEADS,
+    LEADS_TOO,
+    cut_site,
+    draw_cut,
+    excludes_leader,
+    follow_cut,
+)
 from planner_models.membership.problem.generators import regions
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.simulation.replay import union_s
@@ -81,6 +89,16 @@ def test_two_leaders_of_a_cut_are_those_of_the_closed_form() -> None:
     drawing = draw_cut(problem, item)
     assert drawing is not None
     assert set(drawing.frame["lane"]) == set(frame["member"])
+
+
+def test_only_fences_exclude_a_leader_that_is_cut_off() -> None:
+    problem = split_brain()
+    excluded = [
+        excludes_leader(problem, read_plan(problem, plan)[0])
+        for plan in (plan_fenced(problem).plan, plan_raft(problem).plan, plan_short_timeouts(problem).plan)
+        if plan is not None
+    ]
+    assert excluded == [True, False, False]
 
 
 def test_no_two_members_lead_at_a_time_by_quorums_or_where_hosts_are_stopped() -> None:
