@@ -18,6 +18,19 @@ AMOUNT: Final = re.compile(
 """A number with a unit, also several of them, such as `4x10G`."""
 ETHERNET: Final = re.compile(r"(?P<prefix>[MGT])(?:b?E|igE)")
 """Speed of a kind of Ethernet, such as `10GE` and `100GbE`."""
+LINE: Final = re.compile(
+    r"(?:(?P<count>\d{1,4})\s*[x×*]\s*)?(?P<kind>STM|OC|DS|[ET])-?(?P<level>\d{1,3})c?", re.IGNORECASE
+)
+"""A transmission line by its level, also several of them, such as `STM-16`, `OC-48c` and `2xE1`."""
+LINE_LEVELS: Final = {"stm": (0, 1, 4, 16, 64, 256), "oc": (1, 3, 12, 24, 48, 192, 768)}
+LINE_BITS_PER_S: Final = {
+    ("e", 1): 2_048_000, ("e", 2): 8_448_000, ("e", 3): 34_368_000, ("e", 4): 139_264_000,
+    ("t", 1): 1_544_000, ("t", 2): 6_312_000, ("t", 3): 44_736_000,
+    ("ds", 1): 1_544_000, ("ds", 2): 6_312_000, ("ds", 3): 44_736_000,
+}  # fmt: skip
+"""Rates of the plesiochronous levels (ITU-T G.702)."""
+OC_BITS_PER_S: Final = 51_840_000
+"""Rate of OC-1, a third of STM-1's; those of higher levels are multiples (ITU-T G.707)."""
 CPU_STEMS: Final = ("vcpus", "threads")
 """Beginnings of the names of columns that count CPUs."""
 CPUS: Final = re.compile(
@@ -37,6 +50,7 @@ REQUESTS: Final = frozenset(
 )
 MONTHS: Final = frozenset({"month", "mo", "months"})
 SECOND: Final = find_units("s")[0]
+BIT_PER_S: Final = find_units("bit/s")[0]
 ABSENT: Final = frozenset(
     {"n/a", "na", "none", "null", "nil", "-", "--", "?", "tbd", "unknown", "#n/a", "k.a.", "k. a.", "n.d."}
 )
@@ -178,8 +192,24 @@ def unclear_unit(name: str, text: str) -> str | None:
     return " or ".join(unit_.symbol for unit_ in fitting) if len(fitting) > 1 else None
 
 
+def _read_line(text: str) -> int | None:
+    """Return the rate of a transmission line that is named by its level, bit/s; None for other texts."""
+    match = LINE.fullmatch(text.strip())
+    if match is None:
+        return None
+    kind, level = match["kind"].lower(), int(match["level"])
+    if level in LINE_LEVELS.get(kind, ()):
+        rate: int | None = OC_BITS_PER_S * (level if kind == "oc" else 3 * level or 1)
+    else:
+        rate = LINE_BITS_PER_S.get((kind, level))
+    return None if rate is None else int(match["count"] or 1) * rate
+
+
 def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | None]:
     """Return the amount of a text in a unit, and the prefix without unit with the unit it is taken for."""
+    if unit.dimension == "rate" and (bits_per_s := _read_line(text)) is not None:
+        factor = BIT_PER_S.factor_to(unit)
+        return bits_per_s * factor.numerator / factor.denominator, None
     match = AMOUNT.fullmatch(text.strip())
     if match is None:
         return None, None

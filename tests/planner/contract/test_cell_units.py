@@ -229,3 +229,29 @@ def test_prices_say_what_they_are_of(name: str, text: str, expected: float | Non
     values, notes = read_amounts(name, pd.Series([text]))
     assert values.iloc[0] == (text if expected is None else pytest.approx(expected, rel=1e-12))
     assert bool(notes) == (expected is not None)
+
+
+@pytest.mark.parametrize(
+    ("text", "mbps"),
+    [
+        ("STM-1", 155.52),
+        ("STM-16", 2_488.32),
+        ("stm64", 9_953.28),
+        ("STM-0", 51.84),
+        ("OC-48", 2_488.32),
+        ("OC192c", 9_953.28),
+        ("2xE1", 4.096),
+        ("DS3", 44.736),
+        ("T1", 1.544),
+    ],
+)
+def test_lines_are_read_by_their_level(text: str, mbps: float) -> None:
+    frame, notes = read(arrival_s=[1.0], rate_mbps=[text])
+    assert frame["rate_mbps"].tolist() == pytest.approx([mbps])
+    assert text in notes[0]
+
+
+@pytest.mark.parametrize("text", ["STM-17", "OC-2", "E9", "T16", "OC", "STM-"])
+def test_levels_that_do_not_exist_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match=f"rate_mbps is '{text}', must be a number"):
+        read(arrival_s=[1.0], rate_mbps=[text])
