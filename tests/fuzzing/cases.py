@@ -203,6 +203,7 @@ def _files() -> list[tuple[str, bytes, dict[str, Any]]]:
         ("net.graphml", zoo, {**traffic, "source": "graphml", "total_mbps": 100.0}),
         ("net.gml", test_graphs.GML.encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),
         ("lab.gml", test_graphs.GML.encode(), {**traffic, "source": "graph", "matrix": "matrix.npy"}),
+        ("net.gexf", test_graphs.GEXF.encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),
         ("net.dot", test_graphs.DOT.encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),
         ("net.json", test_graphs.node_link().encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),
         ("lab.yml", test_graphs.CONTAINERLAB.encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),

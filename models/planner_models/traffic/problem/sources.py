@@ -40,7 +40,7 @@ SOURCES: Final = {
     "topohub": _source(topohub.read),
     "graphml": _source(graphml.read, (".graphml",)),
     "sndlib": _source(sndlib.read),
-    "graph": _source(graphs.read, tuple(graphs.PARSERS)),
+    "graph": _source(graphs.read, graphs.ENDINGS),
     "net2plan": _source(net2plan.read, (".n2p",)),
     "repetita": _source(repetita.read),
     "percentile": series.read_percentile,

@@ -1,4 +1,4 @@
-"""Graphs in files of other tools: GML, node-link JSON of networkx, DOT of Graphviz, containerlab.
+"""Graphs in files of other tools: GML, GEXF, node-link JSON of networkx, DOT of Graphviz, containerlab.
 
 Each format has a parser of its own; attributes mean what they mean in GraphML.
 """
@@ -22,6 +22,7 @@ from planner_models.traffic.problem.readers.containerlab import parse_containerl
 from planner_models.traffic.problem.readers.demand_matrix import read_matrix
 from planner_models.traffic.problem.readers.dot import parse_dot
 from planner_models.traffic.problem.readers.file_errors import FileErrors
+from planner_models.traffic.problem.readers.gexf import parse_gexf
 from planner_models.traffic.problem.readers.gml import parse_gml
 from planner_models.traffic.problem.readers.graph_content import GraphContent, build_network
 from planner_models.traffic.problem.readers.graphml import (
@@ -51,7 +52,10 @@ PARSERS: Final[Mapping[str, Callable[[str, str], GraphContent]]] = {
     ".yml": parse_containerlab,
     ".yaml": parse_containerlab,
 }
-"""Parser of each format, by the ending of the file's name."""
+"""Parser of each format of text, by the ending of the file's name."""
+XML_PARSERS: Final[Mapping[str, Callable[[Path], GraphContent]]] = {".gexf": parse_gexf}
+"""Parser of each format of XML, which says its own encoding."""
+ENDINGS: Final = (*PARSERS, *XML_PARSERS)
 MatrixFile = Annotated[
     Path | None,
     Field(
@@ -69,7 +73,7 @@ LabelAttribute = Annotated[
 @spread(edges=EdgeSettings())
 def read(
     path: Annotated[
-        Path, Field(description="the file: .gml, .json (node-link), .dot, .gv, .yml (containerlab)")
+        Path, Field(description="the file: .gml, .gexf, .json (node-link), .dot, .gv, .yml (containerlab)")
     ],
     *,
     demands: DemandFile = None,
@@ -90,16 +94,11 @@ def read(
     raises  InputError with every fault of structure and numbers, and the first one of syntax
     """
     path = Path(path)
-    parse = PARSERS.get(path.suffix.lower())
-    if parse is None:
-        endings = ", ".join(PARSERS)
-        raise InputError(f"{path.name}: must end in one of {endings}" + did_you_mean(path.suffix, PARSERS))
+    if path.suffix.lower() not in ENDINGS:
+        endings = ", ".join(ENDINGS)
+        raise InputError(f"{path.name}: must end in one of {endings}" + did_you_mean(path.suffix, ENDINGS))
     _require_one_source(path.name, {"demands": demands, "matrix": matrix, "total_mbps": total_mbps})
-    require_file(path)
-    if path.stat().st_size > MAX_BYTES:
-        size = f"{path.stat().st_size >> 20:,} MiB"
-        raise InputError(f"{path.name}: has {size}, must have at most {MAX_BYTES >> 20:,} as a graph")
-    content = parse(read_text(path, max_line_bytes=MAX_BYTES), path.name)
+    content = _parse(path)
     if label is not None:
         content.label = label
     faults = FileErrors(path.name)
@@ -114,6 +113,18 @@ def read(
     elif demand_table is None:
         demand_table = draw_demands(nodes, tail, head, total_mbps=total_mbps, pairs=pairs, seed=seed)
     return named_tables(path.name, nodes=nodes, links=links, demands=demand_table)
+
+
+def _parse(path: Path) -> GraphContent:
+    """Return the graph of a file of a known ending."""
+    ending = path.suffix.lower()
+    if ending in XML_PARSERS:
+        return XML_PARSERS[ending](path)
+    require_file(path)
+    if path.stat().st_size > MAX_BYTES:
+        size = f"{path.stat().st_size >> 20:,} MiB"
+        raise InputError(f"{path.name}: has {size}, must have at most {MAX_BYTES >> 20:,} as a graph")
+    return PARSERS[ending](read_text(path, max_line_bytes=MAX_BYTES), path.name)
 
 
 def _require_one_source(file: str, given: Mapping[str, object]) -> None:

@@ -55,6 +55,28 @@ topology:
       vars: {bandwidth: 4 Gbps}
     - endpoints: ["c:eth9", "host:c-eth9"]
 """
+GEXF = """<?xml version="1.0" encoding="UTF-8"?>
+<gexf xmlns="http://gexf.net/1.3" version="1.3">
+  <graph defaultedgetype="undirected">
+    <attributes class="node"><attribute id="0" title="Latitude" type="double"/></attributes>
+    <attributes class="edge">
+      <attribute id="0" title="bandwidth" type="string"><default>10G</default></attribute>
+    </attributes>
+    <nodes>
+      <node id="1" label="a"><attvalues><attvalue for="0" value="48.8"/></attvalues></node>
+      <node id="2" label="b"/>
+      <node id="3" label="c"/>
+    </nodes>
+    <edges>
+      <edge source="1" target="2" weight="3"/>
+      <edge source="1" target="2" weight="3" type="mutual"/>
+      <edge source="2" target="3" weight="1">
+        <attvalues><attvalue for="0" value="4000"/></attvalues>
+      </edge>
+    </edges>
+  </graph>
+</gexf>
+"""
 N2P = """<?xml version='1.0' encoding='UTF-8'?>
 <network description="" name="three" version="6" nextElementId="20">
   <node id="2" name="a" xCoord="2.0" yCoord="48.8" isUp="true"/>
@@ -89,6 +111,7 @@ FILES: dict[str, str] = {
     "net.dot": DOT,
     "lab.clab.yml": CONTAINERLAB,
     "net.json": node_link(),
+    "net.gexf": GEXF,
 }
 
 
@@ -113,6 +136,17 @@ def test_gml_of_networkx_reads_back(tmp_path: Path) -> None:
     graph.add_edge("ü", "x", capacity=7.0)
     path = tmp_path / "net.gml"
     nx.write_gml(graph, path)
+    links = graphs.read(path, total_mbps=1.0)["links"]
+    assert links["head"].tolist() == ["ü", "x"]
+    assert links["capacity_mbps"].tolist() == [5.0, 7.0]
+
+
+def test_gexf_of_networkx_reads_back(tmp_path: Path) -> None:
+    graph = nx.DiGraph()
+    graph.add_edge("x", "ü", capacity=5.0)
+    graph.add_edge("ü", "x", capacity=7.0)
+    path = tmp_path / "net.gexf"
+    nx.write_gexf(graph, path)
     links = graphs.read(path, total_mbps=1.0)["links"]
     assert links["head"].tolist() == ["ü", "x"]
     assert links["capacity_mbps"].tolist() == [5.0, 7.0]
@@ -161,6 +195,14 @@ def test_links_of_d3_name_numbers_of_nodes(tmp_path: Path) -> None:
         ("n.yml", "topology: !!python/object/apply:os.system ['x']", "n.yml"),
         ("n.yml", "[" * 1_500, "n.yml"),
         ("n.edges", "a b", "n.edges: must end in one of .gml, .json"),
+        ("n.gexf", "<graphml/>", "n.gexf: root element is 'graphml', must be 'gexf'"),
+        ("n.gexf", "<gexf/>", "n.gexf: has 0 graphs, must have 1"),
+        ("n.gexf", GEXF.replace('id="2" label', "label"), "n.gexf: node 2: id is missing"),
+        ("n.gexf", GEXF.replace('target="3"', ""), "n.gexf: edge 3: target is missing"),
+        ("n.gexf", GEXF.replace('target="3"', 'target="4"'), "edge 3: target is '4', must be a node"),
+        ("n.gexf", GEXF.replace("mutual", "mutal"), "type is 'mutal', must be one of undirected, directed"),
+        ("n.gexf", GEXF.replace('for="0"', 'for="9"'), "has a value for '9', must be a declared attribute"),
+        ("n.gexf", GEXF.replace("?>", "?><!DOCTYPE a [<!ENTITY b 'c'>]>"), "n.gexf: refused for safety"),
     ],
 )  # fmt: skip
 def test_a_fault_is_one_line(name: str, text: str, line: str, tmp_path: Path) -> None:
