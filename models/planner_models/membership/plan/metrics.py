@@ -32,7 +32,10 @@ from planner_models.membership.protocols.agreement import ROUNDS, values_sent
 SOURCE: Final = "Leners et al. 2015"
 METRICS: Final = (
     less(
-        "down_s_per_month", "s a month", "time in a month that a service is down, in the mean", title="down"
+        "down_s_per_month",
+        "s a month",
+        "time in a month that a service is down, in the mean, if the first leader leads again after each repair",
+        title="down",
     ),
     less(
         "two_leaders_s",
