@@ -34,7 +34,7 @@ METRICS: Final = (
     less(
         "down_s_per_month",
         "s a month",
-        "time in a month that a service is down, in the mean, if the first leader leads again after each repair",
+        "time in a month that a service is down, in the mean; the first leader leads again when repaired",
         title="down",
     ),
     less(
