@@ -22,10 +22,11 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.deadline import Deadline
-from planner_models.geostore.designs.component import Component, Costs, failover_rows
+from planner_models.geostore.designs.component import Costs, failover_rows
 from planner_models.geostore.designs.placement import solve_component
 from planner_models.geostore.designs.quorum_parts import (
     StrongChoice,
+    component_of_group,
     most_replicas,
     read_costs,
     trip_ms,
@@ -260,23 +261,15 @@ class _Search:
             need.append(np.full(len(rows), count))
         state = np.where(data.free & zoned, -1, 0)
         state[problem.is_pinned[group]] = 1
-        users = len(data.time)
-        component = Component(
-            opening=self.opening[None],
+        component = component_of_group(
+            problem,
+            group,
+            (code.n, code.r),
+            opening=self.opening,
             attachment=np.where(near[:, 1], self.reading, np.inf),
-            volume=np.zeros((1, users)),
-            uses=np.ones((1, users), dtype=bool),
-            price=np.zeros((1, len(state), len(state))),
-            region=problem.user_region[problem.users_of[group]],
-            count=np.full(users, code.r),
-            least=np.array([code.n]),
-            most=np.array([code.n]),
-            state=state[None].astype(np.int64),
+            state=state.astype(np.int64),
             cover=np.concatenate(cover),
-            cover_group=np.zeros(sum(len(rows) for rows in need), dtype=np.int64),
             need=np.concatenate(need),
-            child=np.zeros(0, np.int64),
-            parent=np.zeros(0, np.int64),
         )
         solved = solve_component(component, gap=gap / 2, deadline=deadline)
         return None if solved.opened is None else (solved.opened[0], solved.bound)

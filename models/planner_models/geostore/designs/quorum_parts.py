@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Bools, Floats
-from planner_models.geostore.designs.component import Costs
+from planner.arrays import Bools, Floats, Ints
+from planner_models.geostore.designs.component import Component, Costs
 from planner_models.geostore.plan.plan import GroupPlan
 from planner_models.geostore.problem.costs import month_gb, payload_bytes
 from planner_models.geostore.problem.problem import Geostore
@@ -74,3 +74,42 @@ def read_costs(problem: Geostore, group: int, costs: Costs) -> Floats:
         cost -= sent[:, None] * problem.usd_per_gb[region]
     load = 1 - problem.term("replication_load")
     return np.asarray(cost - np.outer(load * writes, costs.server))
+
+
+def component_of_group(
+    problem: Geostore,
+    group: int,
+    numbers: tuple[int, int],
+    *,
+    opening: Floats,
+    attachment: Floats,
+    state: Ints,
+    cover: Bools,
+    need: Ints,
+) -> Component:
+    """Return the placement of one group whose users read several replicas, and depend on no other group.
+
+    numbers        replicas, and those that each user reads
+    opening        (N,) cost of a replica; attachment (users, N), inf where a user may not read
+    state          (N,) as in `Component`
+    cover, need    (K, N) regions of which each row needs so many replicas, (K,)
+    """
+    replicas, read = numbers
+    users = problem.users_of[group]
+    return Component(
+        opening=opening[None],
+        attachment=attachment,
+        volume=np.zeros((1, len(users))),
+        uses=np.ones((1, len(users)), dtype=bool),
+        price=np.zeros((1, len(state), len(state))),
+        region=problem.user_region[users],
+        count=np.full(len(users), read),
+        least=np.array([replicas]),
+        most=np.array([replicas]),
+        state=state[None],
+        cover=cover,
+        cover_group=np.zeros(len(need), dtype=np.int64),
+        need=need,
+        child=np.zeros(0, np.int64),
+        parent=np.zeros(0, np.int64),
+    )

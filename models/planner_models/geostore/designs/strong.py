@@ -21,6 +21,7 @@ from planner_models.geostore.designs.component import Component, Costs, failover
 from planner_models.geostore.designs.placement import solve_component
 from planner_models.geostore.designs.quorum_parts import (
     StrongChoice,
+    component_of_group,
     most_replicas,
     read_costs,
     trip_ms,
@@ -130,22 +131,15 @@ def _place_quorums(
             continue
         if (near_read.sum(axis=1) < r).any() or (near_write.sum(axis=1) < w).any():
             continue
-        component = Component(
-            opening=opening[None],
+        component = component_of_group(
+            problem,
+            group,
+            (n, r),
+            opening=opening,
             attachment=np.where(near_read, attachment, np.inf),
-            volume=np.zeros((1, len(users))),
-            uses=np.ones((1, len(users)), dtype=bool),
-            price=np.zeros((1, len(free), len(free))),
-            region=problem.user_region[users],
-            count=np.full(len(users), r),
-            least=np.array([n]),
-            most=np.array([n]),
-            state=np.where(zoned, state, 0)[None],
+            state=np.where(zoned, state, 0),
             cover=np.concatenate([near_read, near_write, near]),
-            cover_group=np.zeros(2 * len(users) + len(near), dtype=np.int64),
             need=np.repeat([r, w, count], [len(users), len(users), len(near)]),
-            child=np.zeros(0, np.int64),
-            parent=np.zeros(0, np.int64),
         )
         solved = solve_component(component, gap=gap, deadline=deadline)
         if solved.opened is None:
