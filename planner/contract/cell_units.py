@@ -43,7 +43,7 @@ PRICE: Final = re.compile(
     re.IGNORECASE,
 )
 """A price with what it is of, such as `$0.023 per GB`, `0.02 USD/GB-month` and `$5 per million requests`."""
-COUNTS: Final = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
+COUNTS: Final = {"k": 1_000, "thousand": 1_000, "m": 1_000_000, "million": 1_000_000}
 """Words for numbers of requests."""
 REQUESTS: Final = frozenset(
     {"request", "requests", "req", "operation", "operations", "ops", "put", "puts", "get", "gets", "call"}
@@ -163,7 +163,7 @@ def _count_requests(digits: str | None, words: list[str]) -> float | None:
     rest = words if factor is None else words[1:]
     if rest and (len(rest) > 1 or rest[0] not in REQUESTS):
         return None
-    return float((digits or "1").replace(",", "")) * (factor or 1.0)
+    return float((digits or "1").replace(",", "")) * (factor or 1)
 
 
 def has_units(name: str, values: pd.Series) -> bool:

@@ -572,12 +572,13 @@ def _find_other_names(table: Table, others: Sequence[str], matches: Found) -> No
     for ours, synonyms in _names_without_unit(table):
         if ours in matches:
             continue
-        names = [name for name in others if spellings[name] & synonyms]
-        if not names and table.columns[ours].kind == "window":
-            names = [name for name in others if _stems_of_time(name) & synonyms]
-        factors = {name: Fraction(1) for name in names}
         if table.columns[ours].of_requests:
             factors = find_request_prices(table, ours, others)
+        else:
+            names = [name for name in others if spellings[name] & synonyms]
+            if not names and table.columns[ours].kind == "window":
+                names = [name for name in others if _stems_of_time(name) & synonyms]
+            factors = {name: Fraction(1) for name in names}
         if factors:
             matches[ours] = factors
 
