@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from planner.contract.request_prices import CELL_COUNTS
 from planner.contract.units import BARE_UNITS, Unit, find_units, select_dimension, unit_of
 from planner.formatting import counted
 
@@ -43,8 +44,6 @@ PRICE: Final = re.compile(
     re.IGNORECASE,
 )
 """A price with what it is of, such as `$0.023 per GB`, `0.02 USD/GB-month` and `$5 per million requests`."""
-COUNTS: Final = {"k": 1_000, "thousand": 1_000, "m": 1_000_000, "million": 1_000_000}
-"""Words for numbers of requests."""
 REQUESTS: Final = frozenset(
     {"request", "requests", "req", "operation", "operations", "ops", "put", "puts", "get", "gets", "call"}
 )
@@ -159,7 +158,7 @@ def _read_price(name: str, text: str) -> float | None:
 
 def _count_requests(digits: str | None, words: list[str]) -> float | None:
     """Return the number of requests of digits and words, such as 10,000 or a million; None for others."""
-    factor = COUNTS.get(words[0]) if words else None
+    factor = CELL_COUNTS.get(words[0]) if words else None
     rest = words if factor is None else words[1:]
     if rest and (len(rest) > 1 or rest[0] not in REQUESTS):
         return None

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from planner.contract.cell_units import COUNTS
 from planner.contract.units import LONGEST_NAME, plain
 
 if TYPE_CHECKING:
@@ -25,8 +24,10 @@ COUNT: Final = re.compile(
     re.IGNORECASE,
 )
 """How many requests a price is of, behind the name of what is requested."""
-WORDS: Final[Mapping[str, int]] = {**COUNTS, "mm": COUNTS["million"], "mio": COUNTS["million"]}
-"""Words for numbers of requests in names, which are more than those in cells."""
+CELL_COUNTS: Final[Mapping[str, int]] = {"k": 1_000, "thousand": 1_000, "m": 1_000_000, "million": 1_000_000}
+"""Words for numbers of requests in cells, where `MM` and `mio` are not read."""
+WORDS: Final[Mapping[str, int]] = {**CELL_COUNTS, "mm": 1_000_000, "mio": 1_000_000}
+"""Words for numbers of requests in names of columns."""
 
 
 def split_request_count(name: str) -> tuple[str, int] | None:
