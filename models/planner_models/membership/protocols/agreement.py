@@ -1,8 +1,8 @@
 """Byzantine agreement: rounds and values of protocols, exponential information gathering, and its adversary.
 
 `run` is the protocol of n > 3t processes in t + 1 rounds (PSL80, as a tree: Abraham and Dolev 2015, section
-2). The early-stopping protocol of that paper is not run: its rounds (Theorem 1), its monitors (section 4) and
-its waste (section 5) are formulas here.
+2). `early_stopping` has the protocol of that paper; its rounds (Theorem 1), its monitors (section 4) and its
+waste (section 5) are formulas here.
 """
 
 from __future__ import annotations
