@@ -80,6 +80,7 @@ def time_components(problem: Geostore) -> None:
         component = joint(problem, members, costs, allowed)
         solved, seconds = timed(partial(solve_program, component, gap=GAP))
         gap = 1 - solved.bound / solved.cost
+        assert gap <= GAP
         print(f"component of {len(members)}: gap {gap:.3%}, {seconds:.2f} s, goal {GOALS['20 x 8']} s")
 
 

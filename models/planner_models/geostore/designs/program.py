@@ -1,43 +1,47 @@
 """The placement of one component as an integer program of sparse arrays.
 
-The same program as the reference model, with its copies summed over users: it needs a solver of integer
-programs, whose presolve and cuts close what Lagrangian bounds leave where many groups depend on each other.
+The same program as the reference model, with its copies summed over users. Its linear program is nearly
+exact, and few of its prices of copies matter: `relaxed_program` solves it with these alone. What it excludes
+by reduced costs leaves a small integer program, whose presolve and cuts close what is left.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from planner import backends
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder, Variables
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner_models.geostore.designs.component import Component
+from planner_models.geostore.designs.component_rules import add_attachments, add_rules
+from planner_models.geostore.designs.copies import Copies
 from planner_models.geostore.designs.local_search import placement_cost
 from planner_models.geostore.designs.placement import (
     Placement,
     arrays_of,
     solve_component,
 )
+from planner_models.geostore.designs.relaxed_program import VIOLATION, Relaxed, relax
+
+NEAR: Final = 1e-3
+"""Share of the bound by which replicas may raise it that are in the first integer program."""
+MAX_ROUNDINGS: Final = 10
 
 
 def build_program(data: Component) -> LinearProgram:
     """Return the program of a component whose users read one replica; replicas are its first variables.
 
     Replicas, (G * N,), attachments of users where they may be, and what copies cost above their lowest price.
-    A copy to a replica has the lowest price of all attachments, and each higher price is paid where the user
-    is attached at none of the regions below it (Cornuejols et al. 1980, for facilities by distance). Regions
-    with the same price are one set, so that the program is small, and its linear program has the bound of one
-    with a copy from each attachment to each replica.
     """
     groups, regions = data.opening.shape
-    user, entry = np.nonzero(np.isfinite(data.attachment))
-    copies = _Copies(data, user, entry)
+    copies = Copies(data, *np.nonzero(np.isfinite(data.attachment)))
     m = ProgramBuilder(name="component")
     fixed = data.state.ravel()
     opened = m.variables(
@@ -48,111 +52,83 @@ def build_program(data: Component) -> LinearProgram:
         lower=np.where(fixed == 1, 1.0, 0.0),
         upper=np.where(fixed == 0, 0.0, 1.0),
     )
-    usd = data.attachment[user, entry] + copies.attached_usd
-    attached = m.variables("attached", len(user), upper=1.0, cost=usd)
-    m.constrain("one", attached.sum_by(user, len(data.attachment)), equal=1.0)
-    row, group = np.nonzero(data.uses.T[user])  # attachment, group that its user uses
-    m.constrain("held", attached[row] - opened[group * regions + entry[row]], upper=0.0)
-    copies.constrain(m, opened, attached)
-    _add_rules(m, opened, data)
+    attached = add_attachments(m, opened, data, copies.attached_usd)
+    _constrain_copies(m, copies, opened, attached)
+    add_rules(m, opened, data)
     return m.build()
 
 
-class _Copies:
-    """Costs and constraints of copies, by sets of a user's attachments that send at up to a price.
-
-    replica_usd   (G * N,) cost of the copies to a replica at their lowest prices
-    attached_usd  (attachments,) below 0: an attachment at a replica itself needs no copy there
-    sets          attachments of each set
-    dearer        cost, replica and set of copies that cost more where the user is attached outside the set
-    needed        replica and set: other attachments are too far for copies in time
-    """
-
-    def __init__(self, data: Component, user: Ints, entry: Ints) -> None:
-        self.replica_usd = np.zeros(data.opening.size)
-        self.attached_usd = np.zeros(len(user))
-        self.sets: list[Ints] = []
-        self.dearer: list[tuple[float, int, int]] = []
-        self.needed: list[tuple[int, int]] = []
-        self._entry, self._numbers = entry, dict[tuple[int, bytes], int]()
-        ends = np.searchsorted(user, np.arange(len(data.attachment) + 1))
-        prices = [price.tobytes() for price in data.price]
-        for writer in np.flatnonzero((data.uses & (data.volume > 0)).any(axis=0)).tolist():
-            rows = np.arange(ends[writer], ends[writer + 1])
-            used = np.flatnonzero(data.uses[:, writer] & (data.volume[:, writer] > 0)).tolist()
-            for price in dict.fromkeys(prices[group] for group in used):
-                alike = np.array([group for group in used if prices[group] == price])
-                self._add_writer(data, writer, rows, alike)
-
-    def _add_writer(self, data: Component, writer: int, rows: Ints, groups: Ints) -> None:
-        """Add the copies of a user's writes of groups that have the same prices.
-
-        rows  attachments of the user
-        """
-        volume = data.volume[groups, writer]
-        price = data.price[groups[0]][self._entry[rows]]
-        for j in np.flatnonzero((data.state[groups] != 0).any(axis=0)).tolist():
-            replica = groups * data.opening.shape[1] + j
-            levels = np.unique(price[:, j])
-            finite = levels[np.isfinite(levels)]
-            if len(finite):
-                self.replica_usd[replica] += volume * finite[0]
-            for level, step in zip(finite[:-1].tolist(), np.diff(finite).tolist(), strict=True):
-                self._add_step(rows[price[:, j] <= level], j, replica, volume * step)
-            if len(finite) < len(levels):
-                number = self._number(rows[np.isfinite(price[:, j])])
-                self.needed += [(row, number) for row in replica.tolist()]
-
-    def _add_step(self, rows: Ints, region: int, replica: Ints, usd: Floats) -> None:
-        """Add what copies to replicas of a region cost more where the user is attached outside of a set."""
-        if len(rows) == 1 and self._entry[rows[0]] == region:  # the attachment has a replica
-            self.replica_usd[replica] += usd
-            self.attached_usd[rows[0]] -= usd.sum()
-            return
-        number = self._number(rows)
-        self.dearer += [(cost, row, number) for cost, row in zip(usd.tolist(), replica.tolist(), strict=True)]
-
-    def _number(self, rows: Ints) -> int:
-        """Return the number of a set of attachments."""
-        number = self._numbers.setdefault((len(rows), rows.tobytes()), len(self.sets))
-        if number == len(self.sets):
-            self.sets.append(rows)
-        return number
-
-    def constrain(self, m: ProgramBuilder, opened: Variables, attached: Variables) -> None:
-        """Add the variables of sets and of dearer copies, with their constraints."""
-        if not self.sets:
-            return
-        inside = m.variables("inside", len(self.sets), upper=1.0)
-        owner = np.repeat(np.arange(len(self.sets)), [len(rows) for rows in self.sets])
-        total = attached[np.concatenate(self.sets)].sum_by(owner, len(self.sets))
-        m.constrain("set", total - inside, equal=0.0)
-        if self.dearer:
-            usd, replica, number = (np.array(column) for column in zip(*self.dearer, strict=True))
-            dearer = m.variables("dearer", len(usd), upper=1.0, cost=usd)
-            m.constrain("copied", dearer + inside[number] - opened[replica], lower=0.0)
-        if self.needed:
-            replica, number = (np.array(column) for column in zip(*self.needed, strict=True))
-            m.constrain("in_time", inside[number] - opened[replica], lower=0.0)
-
-
-def _add_rules(m: ProgramBuilder, opened: Variables, data: Component) -> None:
-    """Add numbers of replicas, covers, and closure."""
-    groups, regions = data.opening.shape
-    number = opened.sum_by(np.repeat(np.arange(groups), regions), groups)
-    m.constrain("number", number, lower=data.least.astype(float), upper=data.most.astype(float))
-    row, region = np.nonzero(data.cover)
-    if len(data.need):
-        held = opened[data.cover_group[row] * regions + region].sum_by(row, len(data.need))
-        m.constrain("cover", held, lower=data.need.astype(float))
-    if len(data.child):
-        column = np.arange(regions)
-        child = (data.child[:, None] * regions + column).ravel()
-        parent = (data.parent[:, None] * regions + column).ravel()
-        m.constrain("closure", opened[child] - opened[parent], upper=0.0)
+def _constrain_copies(m: ProgramBuilder, copies: Copies, opened: Variables, attached: Variables) -> None:
+    """Add the variables of sets and of dearer copies, with their constraints."""
+    regions = range(copies.regions)
+    usd, replica, number = (np.concatenate(part) for part in zip(*map(copies.steps_at, regions), strict=True))
+    if not len(usd):
+        return
+    sets = copies.sets()
+    inside = m.variables("inside", sets.shape[0], upper=1.0)
+    owner = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))
+    total = attached[sets.indices].sum_by(owner, sets.shape[0])
+    m.constrain("set", total - inside, equal=0.0)
+    late = np.isinf(usd)
+    if not late.all():
+        dearer = m.variables("dearer", int((~late).sum()), upper=1.0, cost=usd[~late])
+        m.constrain("copied", dearer + inside[number[~late]] - opened[replica[~late]], lower=0.0)
+    if late.any():
+        m.constrain("in_time", inside[number[late]] - opened[replica[late]], lower=0.0)
 
 
 def solve_program(data: Component, *, gap: float, deadline: Deadline = NEVER) -> Placement:
+    """Return the placement of least cost within a relative gap, or the best one found within a time limit.
+
+    The linear program and its rounded replicas prove most optima. Otherwise an integer program finds the best
+    plan of its replicas, and others add replicas: those that raise the bound by 0.1%, then by as much as the
+    best plan costs more. No other replica is in a better plan.
+    """
+    relaxed = relax(data, deadline)
+    if relaxed is None:
+        return _solve_integer(data, gap, deadline)
+    best = _round(data, relaxed)
+    left_out: Bools = (relaxed.replicas <= VIOLATION) & (data.state == -1)
+    limit, has_near = 0.0, False
+    while not best.is_cut and (best.opened is None or best.cost - best.bound > gap * abs(best.cost)):
+        solved = _solve_integer(_without_replicas(data, left_out), gap, deadline)
+        bound = min(solved.bound, relaxed.bound + relaxed.raised[left_out].min(initial=np.inf))
+        bound = max(best.bound, bound)
+        best = replace(solved if solved.cost < best.cost else best, bound=bound, is_cut=solved.is_cut)
+        if not left_out.any() or limit >= best.cost - relaxed.bound:
+            break
+        least = NEAR * abs(relaxed.bound)
+        limit = best.cost - relaxed.bound
+        if least < limit and not has_near:
+            limit, has_near = least, True
+        left_out = relaxed.raised > limit
+    return replace(best, bound=min(best.bound, best.cost)) if best.opened is not None else best
+
+
+def _round(data: Component, relaxed: Relaxed) -> Placement:
+    """Return the best of the replicas above some value in a linear program, with its bound.
+
+    They keep closure at any value.
+    """
+    best = Placement(opened=None, cost=np.inf, bound=relaxed.bound)
+    arrays = arrays_of(data)
+    values = np.unique(relaxed.replicas.round(6))
+    for least in values[values > 0][:MAX_ROUNDINGS].tolist():
+        opened: Bools = relaxed.replicas > least - 1e-6
+        violated, cost = placement_cost(arrays, opened)
+        if violated == 0 and cost < best.cost:
+            best = replace(best, opened=opened, cost=cost)
+    return best
+
+
+def _without_replicas(data: Component, left_out: Bools) -> Component:
+    """Return a component in which replicas, (G, N), may not be, nor users where they would need them."""
+    state = np.where(left_out & (data.state == -1), 0, data.state)
+    blocked = data.uses.T.astype(int) @ (state == 0).astype(int) > 0
+    return replace(data, state=state, attachment=np.where(blocked, np.inf, data.attachment))
+
+
+def _solve_integer(data: Component, gap: float, deadline: Deadline) -> Placement:
     """Return the placement of the integer program, or of the search where a time limit leaves none.
 
     gap  relative gap of the program
