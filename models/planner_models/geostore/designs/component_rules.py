@@ -9,17 +9,20 @@ from planner.backends.program_builder import ProgramBuilder, Variables
 from planner_models.geostore.designs.component import Component
 
 
-def add_attachments(m: ProgramBuilder, opened: Variables, data: Component, usd: Floats) -> Variables:
+def add_attachments(
+    m: ProgramBuilder, opened: Variables, data: Component, uses: Bools, usd: Floats
+) -> Variables:
     """Add the attachments of users where they may be, one for each user, at replicas of the groups it uses.
 
     opened  (G * N,) replicas
+    uses    (G, I) groups that must be where a user is attached
     usd     (attachments,) what each costs besides its operations
     """
     user, entry = np.nonzero(np.isfinite(data.attachment))
     cost = data.attachment[user, entry] + usd
     attached = m.variables("attached", len(user), upper=1.0, cost=cost)
     m.constrain("one", attached.sum_by(user, len(data.attachment)), equal=1.0)
-    row, group = np.nonzero(last_groups(data).T[user])  # attachment, group that its user uses
+    row, group = np.nonzero(uses.T[user])  # attachment, group that its user uses
     m.constrain("held", attached[row] - opened[group * data.opening.shape[1] + entry[row]], upper=0.0)
     return attached
 

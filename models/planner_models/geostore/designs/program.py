@@ -52,7 +52,7 @@ def build_program(data: Component) -> LinearProgram:
         lower=np.where(fixed == 1, 1.0, 0.0),
         upper=np.where(fixed == 0, 0.0, 1.0),
     )
-    attached = add_attachments(m, opened, data, copies.attached_usd)
+    attached = add_attachments(m, opened, data, data.uses, copies.attached_usd)
     _constrain_copies(m, copies, opened, attached)
     add_rules(m, opened, data)
     return m.build()
@@ -81,8 +81,8 @@ def solve_program(data: Component, *, gap: float, deadline: Deadline = NEVER) ->
     """Return the placement of least cost within a relative gap, or the best one found within a time limit.
 
     The linear program and its rounded replicas prove most optima. Otherwise an integer program finds the best
-    plan of its replicas, and others add replicas: those that raise the bound by 0.1%, then by as much as the
-    best plan costs more. No other replica is in a better plan.
+    plan of its replicas. A second one adds those that raise the bound by as much as this plan costs more, by
+    0.1% at most: no others are in a better plan. If the gap is larger, the whole program follows.
     """
     relaxed = relax(data, deadline)
     if relaxed is None:
@@ -97,11 +97,8 @@ def solve_program(data: Component, *, gap: float, deadline: Deadline = NEVER) ->
         best = replace(solved if solved.cost < best.cost else best, bound=bound, is_cut=solved.is_cut)
         if not left_out.any() or limit >= best.cost - relaxed.bound:
             break
-        least = NEAR * abs(relaxed.bound)
-        limit = best.cost - relaxed.bound
-        if least < limit and not has_near:
-            limit, has_near = least, True
-        left_out = relaxed.raised > limit
+        limit = np.inf if has_near else min(NEAR * abs(relaxed.bound), best.cost - relaxed.bound)
+        left_out, has_near = relaxed.raised > limit, True
     return replace(best, bound=min(best.bound, best.cost)) if best.opened is not None else best
 
 

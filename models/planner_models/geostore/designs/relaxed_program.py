@@ -20,7 +20,7 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner_models.geostore.designs.component import Component
-from planner_models.geostore.designs.component_rules import add_attachments, add_rules, reachable
+from planner_models.geostore.designs.component_rules import add_attachments, add_rules, last_groups, reachable
 from planner_models.geostore.designs.copies import Copies, Steps
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _build(data: Component, copies: Copies) -> LinearProgram:
         lower=np.where(fixed == 1, 1.0, 0.0),
         upper=np.where(fixed == 0, 0.0, 1.0),
     )
-    add_attachments(m, opened, data, copies.attached_usd)
+    add_attachments(m, opened, data, last_groups(data), copies.attached_usd)
     add_rules(m, opened, data)
     return m.build()
 
