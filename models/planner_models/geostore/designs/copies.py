@@ -75,9 +75,8 @@ class Copies:
         others = price.copy()
         others[own, at] = np.inf
         second = others.min(axis=0)[at]
-        is_alone = (
-            (price[own, at] < second) & np.isfinite(second) & self._may_open[writer.groups].any(axis=0)[at]
-        )
+        may_open = np.asarray(self._may_open[writer.groups].any(axis=0))[at]
+        is_alone: Bools = np.asarray((price[own, at] < second) & np.isfinite(second) & may_open)
         is_shared[at[is_alone]] = False
         step = np.where(is_alone, second - np.where(is_alone, lowest[at], 0.0), 0.0)
         self.attached_usd[writer.rows] -= step * writer.volume.sum()
