@@ -86,7 +86,7 @@ class Cleaning:
     """Settings of the scaling, the counting and the mapping of records."""
 
     sampling: Annotated[
-        Annotated[int, Field(ge=1)] | None,
+        Annotated[int, Field(ge=1, le=10**9)] | None,
         Field(description="one packet of so many is counted, where neither records nor exporters say"),
     ] = None
     duplicates: Annotated[

@@ -23,10 +23,12 @@ from planner_models.brokering.problem import cluster_matching, geography
 from planner_models.brokering.problem.problem import Brokering
 from planner_models.brokering.problem.terms import Terms
 
-Clients = Annotated[int, Field(ge=1, description="clients of the broker")]
+Clients = Annotated[int, Field(ge=1, le=1_000_000_000, description="clients of the broker")]
 Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
 Places = Annotated[int, Field(ge=1, le=5000, description="cities with clients")]
-Contents = Annotated[int, Field(ge=1, description="videos, of Zipf popularity; 1 keeps the tables short")]
+Contents = Annotated[
+    int, Field(ge=1, le=100_000, description="videos, of Zipf popularity; 1 keeps the tables short")
+]
 CostRange = Annotated[
     float, Field(ge=1, description="mean cost of the most expensive country over that of the cheapest")
 ]
@@ -45,7 +47,7 @@ BackgroundClients = Annotated[
 ]
 CostWeight = Annotated[float, Field(ge=0, description="wc, of the cost in USD per hour; wp is 1")]
 CityCdns = Annotated[
-    int, Field(ge=0, description="CDNs with a single cluster, each in a city where another CDN is")
+    int, Field(ge=0, le=10_000, description="CDNs with a single cluster, each in a city where another CDN is")
 ]
 
 BITRATES_KBPS: Final = np.arange(250, 3001, 125)

@@ -43,7 +43,9 @@ def backbone(
     demand_gbps: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="sum of all demands today, Gbit/s")
     ] = 600.0,
-    candidates: Annotated[int, Field(ge=0, description="links that can be built, the shortest first")] = 4,
+    candidates: Annotated[
+        int, Field(ge=0, le=1_000_000, description="links that can be built, the shortest first")
+    ] = 4,
     headroom: Annotated[
         float, Field(gt=0, le=1, description="utilization up to which links are filled today")
     ] = 0.7,
@@ -52,7 +54,12 @@ def backbone(
         Field(description="three classes: gold and silver are protected, best effort to 40% in failures"),
     ] = False,
     tunnels: Annotated[
-        int, Field(ge=0, description="largest demands without a link of their own that get two tunnels each")
+        int,
+        Field(
+            ge=0,
+            le=1_000,
+            description="largest demands without a link of their own that get two tunnels each",
+        ),
     ] = 0,
 ) -> CapacityPlanning:
     """Build a national backbone between a country's largest cities, as it is filled today, and its prices.

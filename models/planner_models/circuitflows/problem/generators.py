@@ -20,7 +20,7 @@ from planner_models.circuitflows.problem.problem import ANY, FLOWS, NONE, FlowsI
 from planner_models.circuits.problem.network import CircuitRate, Night, PacketRate, ShortestDay
 
 Racks = Annotated[int, Field(ge=2, le=256, description="number of racks")]
-Hosts = Annotated[int, Field(ge=1, description="hosts in each rack")]
+Hosts = Annotated[int, Field(ge=1, le=10_000, description="hosts in each rack")]
 Seed = Annotated[int, Field(ge=0, description="seed of the flows")]
 
 
@@ -44,7 +44,9 @@ class Network:
         float,
         Field(ge=0, description="size of a reply, bytes; 0: replies go around the switches and none is lost"),
     ] = 66.0
-    reply_packets: Annotated[int, Field(ge=1, description="packets of a flow that one reply is for")] = 2
+    reply_packets: Annotated[
+        int, Field(ge=1, le=1_000_000, description="packets of a flow that one reply is for")
+    ] = 2
     least_timeout_us: Annotated[
         float,
         Field(
@@ -54,7 +56,8 @@ class Network:
         ),
     ] = 10_000.0
     batch_packets: Annotated[
-        int, Field(ge=1, description="new packets of a flow that a host hands to its link at once")
+        int,
+        Field(ge=1, le=1_000_000, description="new packets of a flow that a host hands to its link at once"),
     ] = 1
     buffer_windows: Annotated[
         float,
@@ -107,7 +110,7 @@ class NetworkWithWeek(Network):
 @spread(network=NetworkWithWeek())
 def mixed(
     *,
-    rings: Annotated[int, Field(ge=1, description="rings of racks that big flows run in")] = 2,
+    rings: Annotated[int, Field(ge=1, le=2_047, description="rings of racks that big flows run in")] = 2,
     racks: Racks = 8,
     hosts: Hosts = 16,
     big_share: Annotated[
@@ -225,7 +228,9 @@ def etalon(
 @spread(network=Network())
 def strobe(
     *,
-    count: Annotated[int, Field(ge=1, description="flows from the first rack to the second")] = 16,
+    count: Annotated[
+        int, Field(ge=1, le=1_000_000, description="flows from the first rack to the second")
+    ] = 16,
     racks: Racks = 8,
     hosts: Hosts = 16,
     day_us: Annotated[float, Field(gt=0, description="length of a day, us; a week has racks - 1")] = 180.0,
@@ -260,7 +265,7 @@ def strobe(
 def dfsio(
     *,
     racks: Racks = 8,
-    writers: Annotated[int, Field(ge=1, description="files that each rack writes at once")] = 8,
+    writers: Annotated[int, Field(ge=1, le=100_000, description="files that each rack writes at once")] = 8,
     file_mb: Annotated[float, Field(gt=0, description="size of a file, MB of 10^6 bytes")] = 400.0,
     block_mb: Annotated[float, Field(gt=0, description="most of a file that is in one block, MB")] = 128.0,
     network: NetworkWithWeek,

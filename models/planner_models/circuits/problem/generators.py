@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.contract.parameters import spread
+from planner.errors import InputError
 from planner_models.circuits.problem.network import GeneratedNetwork
 from planner_models.circuits.problem.problem import Circuits
 
@@ -17,14 +18,16 @@ Load = Annotated[
     float, Field(ge=0, description="demand of each rack, in what its circuit link carries in the week")
 ]
 Seed = Annotated[int, Field(ge=0, description="seed of the demand")]
+MOST_BLOCKS: Final = 10_000_000
+"""Blocks of all files of a file system."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RackFlows:
     """The flows of each rack."""
 
-    large: Annotated[int, Field(ge=0, description="large flows of each rack")] = 4
-    small: Annotated[int, Field(ge=0, description="small flows of each rack")] = 12
+    large: Annotated[int, Field(ge=0, le=2_047, description="large flows of each rack")] = 4
+    small: Annotated[int, Field(ge=0, le=2_047, description="small flows of each rack")] = 12
     large_share: Annotated[float, Field(ge=0, le=1, description="share of the load in large flows")] = 0.7
 
 
@@ -61,7 +64,9 @@ def rings(
     *,
     racks: Racks = 8,
     load: Load = 1.0,
-    count: Annotated[int, Field(ge=1, description="rings: rack i sends to racks i + 1, ..., i + count")] = 1,
+    count: Annotated[
+        int, Field(ge=1, le=2_047, description="rings: rack i sends to racks i + 1, ..., i + count")
+    ] = 1,
     network: GeneratedNetwork,
 ) -> Circuits:
     """Generate rings of racks, each rack's load divided evenly over them.
@@ -96,7 +101,7 @@ def hotspot(
     *,
     racks: Racks = 64,
     load: Load = 0.5,
-    hot: Annotated[int, Field(ge=1, description="pairs of racks that are hot")] = 8,
+    hot: Annotated[int, Field(ge=1, le=100_000, description="pairs of racks that are hot")] = 8,
     hot_share: Annotated[float, Field(ge=0, le=1, description="share of all demand between them")] = 0.8,
     network: GeneratedNetwork,
     seed: Seed = 0,
@@ -131,7 +136,7 @@ class Replicas:
         Literal["random", "next"],
         Field(description="rack of a block's replicas: any other, drawn for each block, or the next one"),
     ] = "random"
-    shift: Annotated[int, Field(ge=1, description="the next rack is i + shift")] = 1
+    shift: Annotated[int, Field(ge=1, le=2_047, description="the next rack is i + shift")] = 1
 
 
 @spread(replicas=Replicas(), network=GeneratedNetwork(bounded=False))
@@ -139,7 +144,7 @@ def hdfs(
     *,
     racks: Racks = 8,
     writers: Annotated[
-        int, Field(ge=1, description="mappers that write a file each, evenly over racks")
+        int, Field(ge=1, le=100_000, description="mappers that write a file each, evenly over racks")
     ] = 64,
     file_mb: Annotated[float, Field(gt=0, description="size of a file, MB of 10^6 bytes")] = 400.0,
     block_mb: Annotated[float, Field(gt=0, description="a file is cut into blocks of this, MB")] = 128.0,
@@ -154,18 +159,23 @@ def hdfs(
     ring.
 
     source  Mukerjee 2018, 2.6.1 and 2.6.2
+    raises  InputError  more than 10 million blocks
     """
-    rng = np.random.default_rng(seed)
-    bits = np.zeros((racks, racks))
-    blocks = int(np.ceil(file_mb / block_mb - 1e-9))
+    blocks = int(np.ceil(min(file_mb / block_mb, 2.0**62) - 1e-9))
+    if writers * blocks > MOST_BLOCKS:
+        raise InputError(
+            f"writers {writers:,} of files with {blocks:,} blocks of {block_mb:g} MB write more than "
+            f"{MOST_BLOCKS:,} blocks"
+        )
     sizes = np.full(blocks, block_mb)
     sizes[-1] = file_mb - block_mb * (blocks - 1)
-    for writer in range(writers):
-        source = writer % racks
-        others = (source + rng.integers(1, racks, blocks)) % racks
-        following = np.full(blocks, (source + replicas.shift) % racks)
-        target = others if replicas.placement == "random" else following
-        np.add.at(bits, (np.full(blocks, source), target), sizes * 8e6)
+    source = np.arange(writers) % racks
+    step = np.full((writers, blocks), replicas.shift)
+    if replicas.placement == "random":
+        step = np.random.default_rng(seed).integers(1, racks, (writers, blocks))
+    source, target = np.broadcast_arrays(source[:, None], (source[:, None] + step) % racks)
+    bits = np.zeros((racks, racks))
+    np.add.at(bits, (source, target), sizes * 8e6)
     np.fill_diagonal(bits, 0.0)
     return network.problem(bits)
 
@@ -174,7 +184,7 @@ def hdfs(
 def mixed(
     *,
     racks: Racks = 8,
-    count: Annotated[int, Field(ge=1, description="rings that big flows run in")] = 1,
+    count: Annotated[int, Field(ge=1, le=2_047, description="rings that big flows run in")] = 1,
     big_share: Annotated[
         float, Field(ge=0, description="big flows of a rack, in what its circuit link carries in the week")
     ] = 1 / 3,

@@ -49,7 +49,12 @@ FlowTrace = Annotated[
     ),
 ]
 HostsPerRack = Annotated[
-    int, Field(ge=1, description="of .htsim: host h is in rack h // hosts_per_rack; 1: each host is a rack")
+    int,
+    Field(
+        ge=1,
+        le=1_000_000,
+        description="of .htsim: host h is in rack h // hosts_per_rack; 1: each host is a rack",
+    ),
 ]
 FLOWS: Final = Table(
     name="flows",

@@ -20,7 +20,9 @@ NOISE: Final = 0.03  # standard deviation of the logarithm of a window's traffic
 EVENTS_PER_WEEK: Final = 1.5  # broadcasts that add traffic for two hours
 EVENT_SIZE: Final = 0.35  # of the busiest hour's traffic, mean
 
-Clients = Annotated[int, Field(ge=1, description="clients at the busiest hour, in all regions together")]
+Clients = Annotated[
+    int, Field(ge=1, le=1_000_000_000, description="clients at the busiest hour, in all regions together")
+]
 Cdns = Annotated[int, Field(ge=1, le=100, description="CDNs; each has a contract in every region")]
 Days = Annotated[int, Field(ge=1, le=92, description="days")]
 WindowMinutes = Annotated[int, Field(ge=1, le=1440, description="minutes of a window")]

@@ -41,8 +41,10 @@ Weights = Annotated[
     Literal["equal", "classes"], Field(description="classes: 1 in 16 weighs 100, 5 in 16 weigh 10, others 1")
 ]
 Memory = Annotated[float, Field(ge=1, description="memory of all nodes over that of all replicas")]
-MostNodes = Annotated[int, Field(ge=0, description="nodes that a tenant may be on; 0: any number")]
-Domains = Annotated[int, Field(ge=0, description="racks that nodes are spread over; 0: none")]
+MostNodes = Annotated[
+    int, Field(ge=0, le=1_000_000, description="nodes that a tenant may be on; 0: any number")
+]
+Domains = Annotated[int, Field(ge=0, le=1_000_000, description="racks that nodes are spread over; 0: none")]
 Placed = Annotated[
     Literal["none", "random", "balanced"],
     Field(

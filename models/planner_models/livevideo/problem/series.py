@@ -127,7 +127,7 @@ def read_window(
     *,
     path: Folder,
     sessions: SessionsFile = None,
-    index: Annotated[int, Field(ge=0, description="window, counted from 0")] = 0,
+    index: Annotated[int, Field(ge=0, le=10**9, description="window, counted from 0")] = 0,
     window_s: Length = 60.0,
     only_new: OnlyNew = False,
 ) -> LiveVideo:

@@ -45,12 +45,15 @@ EdgeGbps = Annotated[
     Field(description="capacity that an edge divides evenly among its links to groups; none: no such limit"),
 ]
 SourceDegree = Annotated[
-    Annotated[int, Field(gt=0)] | None, Field(description="sources that a reflector is linked to; none: all")
+    Annotated[int, Field(gt=0, le=10**6)] | None,
+    Field(description="sources that a reflector is linked to; none: all"),
 ]
 ReflectorDegree = Annotated[
     float, Field(ge=1, description="reflectors that an edge is linked to, on average")
 ]
-EdgeDegree = Annotated[int, Field(ge=1, description="edges that a group is linked to, the nearest")]
+EdgeDegree = Annotated[
+    int, Field(ge=1, le=10_000, description="edges that a group is linked to, the nearest")
+]
 Country = Annotated[
     str, Field(description="country of the cities with edges and groups, two letters; *: the world")
 ]

@@ -30,8 +30,10 @@ from planner_models.multicast.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.multicast.problem.topology import find_rows
 from planner_models.multicast.problem.workloads import Tenancy
 
-Windows = Annotated[int, Field(ge=1, description="number of consecutive problems")]
-EventCount = Annotated[int, Field(ge=1, description="joins and leaves between one problem and the next")]
+Windows = Annotated[int, Field(ge=1, le=100_000, description="number of consecutive problems")]
+EventCount = Annotated[
+    int, Field(ge=1, le=10**7, description="joins and leaves between one problem and the next")
+]
 Seed = Annotated[int, Field(ge=0, description="seed of the joins and leaves")]
 
 

@@ -39,8 +39,10 @@ class FatTree:
     """Switches of a fat tree, and the space of their tables."""
 
     k: Annotated[int, Field(ge=4, le=64, description="ports of each switch, even")] = 8
-    aggregation_copies: Annotated[int, Field(ge=1, description="ra; rc is its square")] = 2
-    table_size: Annotated[int, Field(ge=0, description="free entries of every switch")] = 100
+    aggregation_copies: Annotated[int, Field(ge=1, le=100, description="ra; rc is its square")] = 2
+    table_size: Annotated[int, Field(ge=0, le=1_000_000_000, description="free entries of every switch")] = (
+        100
+    )
 
 
 @spread(fabric_size=FatTree(), tenancy=Tenancy())

@@ -191,9 +191,9 @@ def place_tenants(
 class Tenancy:
     """Tenants of a fabric and their groups."""
 
-    tenants: Annotated[int, Field(ge=1, description="tenants")] = 20
-    groups: Annotated[int, Field(ge=1, description="groups of all tenants")] = 600
-    largest_tenant: Annotated[int, Field(ge=10, description="most hosts of a tenant")] = 60
+    tenants: Annotated[int, Field(ge=1, le=10_000, description="tenants")] = 20
+    groups: Annotated[int, Field(ge=1, le=10_000_000, description="groups of all tenants")] = 600
+    largest_tenant: Annotated[int, Field(ge=10, le=100_000, description="most hosts of a tenant")] = 60
     placement: Placement = "near"
     sizes: Sizes = "wve"
 

@@ -43,7 +43,7 @@ def read_records(
         str | None, Field(description="the switch of records that name no exporter; none: the only one")
     ] = None,
     sampling: Annotated[
-        Annotated[int, Field(ge=1)] | None,
+        Annotated[int, Field(ge=1, le=10**9)] | None,
         Field(description="one packet of so many is counted, where records do not say it"),
     ] = None,
     record_columns: Annotated[

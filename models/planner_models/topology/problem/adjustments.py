@@ -30,10 +30,12 @@ def adjust(
         bool, Field(description="ignore the links of today: all links may be made from nothing")
     ] = False,
     move_limit: Annotated[
-        int | None, Field(ge=0, description="most links that may be made anew; default: as in the tables")
+        int | None,
+        Field(ge=0, le=10**9, description="most links that may be made anew; default: as in the tables"),
     ] = None,
     step_limit: Annotated[
-        int | None, Field(ge=1, description="most links that a step may move; default: as in the tables")
+        int | None,
+        Field(ge=1, le=10**9, description="most links that a step may move; default: as in the tables"),
     ] = None,
 ) -> Fabric:
     """Return the problem with other demands, blocks, ports or limits on changes.

@@ -46,10 +46,10 @@ class MoveLimits:
     """Limits of the links that move from the present ones."""
 
     move_limit: Annotated[
-        int | None, Field(ge=0, description="most links made anew; default: as many as wanted")
+        int | None, Field(ge=0, le=10**9, description="most links made anew; default: as many as wanted")
     ] = None
     step_limit: Annotated[
-        int | None, Field(ge=1, description="most links moved in a step; default: as many as fit")
+        int | None, Field(ge=1, le=10**9, description="most links moved in a step; default: as many as fit")
     ] = None
 
 

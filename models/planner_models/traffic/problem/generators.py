@@ -43,11 +43,11 @@ Workload = Annotated[
     ),
 ]
 Stride = Annotated[
-    Annotated[int, Field(gt=0)] | None,
+    Annotated[int, Field(gt=0, le=10**9)] | None,
     Field(description="of workload stride: distance to a host's target, in hosts; default: half of them"),
 ]
 Pairs = Annotated[
-    Annotated[int, Field(gt=0)] | None,
+    Annotated[int, Field(gt=0, le=10**9)] | None,
     Field(description="of workload gravity: number of demands, the largest; default: all"),
 ]
 Places = dict[str, tuple[float, float, str]]
@@ -132,10 +132,10 @@ def oversubscribed_fat_tree(
 @spread(demands=HostDemands())
 def vl2(
     *,
-    tors: Annotated[int, Field(gt=0, description="top-of-rack switches")] = 50,
-    aggregations: Annotated[int, Field(ge=2, description="aggregation switches")] = 20,
-    intermediates: Annotated[int, Field(gt=0, description="intermediate switches")] = 5,
-    hosts_per_tor: Annotated[int, Field(gt=0, description="hosts of each top-of-rack switch")] = 20,
+    tors: Annotated[int, Field(gt=0, le=10_000, description="top-of-rack switches")] = 50,
+    aggregations: Annotated[int, Field(ge=2, le=1_000, description="aggregation switches")] = 20,
+    intermediates: Annotated[int, Field(gt=0, le=1_000, description="intermediate switches")] = 5,
+    hosts_per_tor: Annotated[int, Field(gt=0, le=1_000, description="hosts of each top-of-rack switch")] = 20,
     host_mbps: Annotated[float, Field(gt=0, description="capacity of a host's link, Mbit/s")] = 1_000.0,
     speedup: Annotated[
         float, Field(gt=0, description="capacity of a link between switches, in links of a host")

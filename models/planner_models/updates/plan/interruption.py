@@ -37,7 +37,9 @@ def read(
     *,
     path: Annotated[Path, Field(description="folder with the tables of the update that is under way")],
     plan: Annotated[Path, Field(description="folder with the tables of its plan, or plan/ with them")],
-    done: Annotated[int, Field(ge=0, description="steps of the plan that have been made, drains included")],
+    done: Annotated[
+        int, Field(ge=0, le=10**9, description="steps of the plan that have been made, drains included")
+    ],
     target: Annotated[Path, Field(description="folder with the table next: the rules that are wanted now")],
 ) -> Update:
     """Return the update from the state in which another one is after some steps, to other rules.

@@ -35,7 +35,8 @@ Kind = Annotated[
     Field(description="destinations: one class for all packets to a switch; pairs: one for each pair"),
 ]
 Count = Annotated[
-    int | None, Field(ge=1, description="classes: the destinations or pairs with most traffic; default: all")
+    int | None,
+    Field(ge=1, le=10**7, description="classes: the destinations or pairs with most traffic; default: all"),
 ]
 DemandKind = Annotated[
     Demands,

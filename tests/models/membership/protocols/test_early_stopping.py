@@ -15,7 +15,7 @@ from planner_models.membership.protocols.trials import draw_trial
 def test_four_processes_agree_beside_every_liar() -> None:
     # in the last round a receiver decides by its own messages: each of them is tried at all at once
     lies = list(itertools.product((DEFAULT, 1, None), repeat=3))
-    for inputs, first in itertools.product(itertools.product((DEFAULT, 1), repeat=3), lies[::4]):
+    for inputs, first in itertools.product(itertools.product((DEFAULT, 1), repeat=3), lies):
         outputs: set[int | None] = set()
         for second in lies:
 

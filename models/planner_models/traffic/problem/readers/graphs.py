@@ -64,7 +64,9 @@ MatrixFile = Annotated[
     ),
 ]
 MatrixUnit = Annotated[RateUnit | None, Field(description="unit of the matrix; default: mbps, which is said")]
-Step = Annotated[int | None, Field(ge=0, description="which of the matrices, from 0; default: the largest")]
+Step = Annotated[
+    int | None, Field(ge=0, le=10**6, description="which of the matrices, from 0; default: the largest")
+]
 LabelAttribute = Annotated[
     str | None, Field(description="node attribute with the name; default: label in GML, else the id")
 ]

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 _UNSAFE = re.compile(r"[\s%()#\x00-\x1f\x7f\ufeff]")
 Seed: TypeAlias = Annotated[int, Field(ge=0, description="seed of the gravity matrix")]
 Pairs: TypeAlias = Annotated[
-    int | None, Field(gt=0, description="number of demands, the largest; default: all")
+    int | None, Field(gt=0, le=10**9, description="number of demands, the largest; default: all")
 ]
 MASS_SIGMA: Final = 1.0  # standard deviation of the logarithm of a node's mass, per unit of degree
 
