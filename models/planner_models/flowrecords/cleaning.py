@@ -12,6 +12,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import SHOWN_ROWS, row_name
 from planner.errors import InputError, did_you_mean
+from planner_models.flowrecords.partitions import number_parts, split_parts
 from planner_models.flowrecords.records import FLOW_KEY, UNKNOWN, FlowRecords
 
 Duplicates = Literal["exporter", "boundary", "direction", "none"]
@@ -45,7 +46,7 @@ class Pieces:
     bucket: Ints
     share: Floats
 
-    def select(self, rows: Bools) -> Pieces:
+    def select(self, rows: Bools | Ints) -> Pieces:
         """Return some of the pieces."""
         return Pieces(record=self.record[rows], bucket=self.bucket[rows], share=self.share[rows])
 
@@ -224,10 +225,21 @@ def _at_boundary(records: FlowRecords, exporters: pd.DataFrame | None) -> Bools:
 
 
 def _of_largest_exporter(records: FlowRecords, pieces: Pieces, octets: Floats) -> Bools:
-    flow = records.flow_keys().groupby(list(FLOW_KEY), sort=False).ngroup().to_numpy(dtype=np.int64)
+    """Return the pieces of the largest exporter of their flow and bucket, found part by part, shape (P,)."""
+    result = np.empty(len(pieces.record), dtype=bool)
+    for rows in split_parts(number_parts(records)[pieces.record]):
+        result[rows] = of_largest_in_part(records, pieces.select(rows), octets)
+    return result
+
+
+def of_largest_in_part(records: FlowRecords, pieces: Pieces, octets: Floats) -> Bools:
+    """Return the pieces of the largest exporter of their flow and bucket; all pieces of a flow are given."""
+    distinct, row = np.unique(pieces.record, return_inverse=True)
+    keys = records.select(distinct).flow_keys()
+    flow = keys.groupby(list(FLOW_KEY), sort=False).ngroup().to_numpy(dtype=np.int64)
     frame = pd.DataFrame(
         {
-            "flow": flow[pieces.record],
+            "flow": flow[row],
             "bucket": pieces.bucket,
             "exporter": records.exporter[pieces.record],
             "octets": octets[pieces.record] * pieces.share,

@@ -27,6 +27,7 @@ from planner_models.flowrecords.cleaning import (
     make_buckets,
     spread_records,
 )
+from planner_models.flowrecords.partitions import count_flows
 from planner_models.flowrecords.prefixes import NO_NODE, Match, PrefixMap, make_prefix_map
 from planner_models.flowrecords.protocols import NUMBERS
 from planner_models.flowrecords.reading import ReadFile, read_records
@@ -468,7 +469,7 @@ def _report(
         dropped=float(by_record[~is_mapped].sum()),
         unmapped=largest,
         samplings=_samplings(records, rate),
-        flows=_count_flows(records),
+        flows=count_flows(records),
     )
 
 
@@ -490,10 +491,6 @@ def _samplings(records: FlowRecords, rate: Ints) -> dict[str, str]:
         more = f" and {len(codes) - SHOWN_ROWS} more" if len(codes) > SHOWN_ROWS else ""
         result["none" if value == 1 else f"1 in {value:,}"] = ", ".join(names) + more
     return result
-
-
-def _count_flows(records: FlowRecords) -> int:
-    return len(records.flow_keys().drop_duplicates())
 
 
 def note_demands(demands: Demands, where: str) -> None:
