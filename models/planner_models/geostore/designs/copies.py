@@ -1,4 +1,4 @@
-"""What copies of writes cost beside replicas and attachments, by sets of a user's attachments.
+"""Costs of copies of writes beside replicas and attachments, by sets of a user's attachments.
 
 A copy to a replica has the lowest price of all attachments, and each higher price is paid where the user is
 attached at none of the regions below it (Cornuejols et al. 1980, for facilities by distance). Regions with
@@ -51,7 +51,7 @@ class Writer:
 
 
 class Copies:
-    """Costs of copies of a component whose users read one replica.
+    """Costs of copies of a component with users of one replica each.
 
     replica_usd   (G * N,) cost of the copies to a replica at their lowest prices
     attached_usd  (attachments,) below 0: an attachment at a replica itself needs no copy there
@@ -106,7 +106,7 @@ class Copies:
         return number
 
     def sets(self) -> sp.csr_array:
-        """Return which attachments each set has, (sets, attachments) of ones."""
+        """Return the attachments of each set, (sets, attachments) of ones."""
         lengths = [len(rows) for rows in self._sets]
         columns = np.concatenate([np.zeros(0, dtype=np.int64), *self._sets])
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -138,7 +138,7 @@ def _place(usd: Floats, writer: Writer, regions: int, groups: int) -> Floats:
 
 
 def _levels(writer: Writer, region: int) -> Iterator[tuple[float, Ints]]:
-    """Yield what each higher price of copies to a region adds, USD/GB, and the attachments below it."""
+    """Yield the increase of each higher price of copies to a region, USD/GB, and the attachments below it."""
     price = writer.price[:, region]
     levels = np.unique(price)
     begin = 0 if writer.is_shared[region] else 1

@@ -36,7 +36,7 @@ MAX_ROUNDINGS: Final = 10
 
 
 def build_program(data: Component) -> LinearProgram:
-    """Return the program of a component whose users read one replica; replicas are its first variables.
+    """Return the program of a component with users of one replica each; replicas are its first variables.
 
     Replicas, (G * N,), attachments of users where they may be, and what copies cost above their lowest price.
     """

@@ -37,7 +37,7 @@ DEFAULT: Final = 0
 
 @dataclass(frozen=True)
 class Rules:
-    """Readings of the rules; True for what the module reads, False for the printed or narrower text."""
+    """Readings of the rules; True for this module's reading, False for the printed or narrower text."""
 
     resolves_root: bool = True
     asks_all_children: bool = True
@@ -104,7 +104,7 @@ class Protocol:
         return {node: self.heard[node] for node in self.open if self.process not in node}
 
     def receive(self, messages: Mapping[int, Mapping[Node, int]]) -> None:
-        """Take the values of a round, by sender and node; a silent one is taken to repeat what was heard."""
+        """Take the values of a round, by sender and node; a silent one repeats the values heard."""
         self.round += 1
         level = []
         for node in self.open:
@@ -198,7 +198,7 @@ class Protocol:
                 self.heard[node] = DEFAULT
 
     def detect_not_voter(self) -> None:
-        """Add those whose message n - t - 1 processes do not echo in the next round."""
+        """Add processes with a message that n - t - 1 others do not echo in the next round."""
         for node in self.levels[self.round - 1]:
             sender = node[-1]
             if sender == self.process or sender in self.suspects.detected or self.resolved(node) is not None:
@@ -339,7 +339,7 @@ class Protocol:
         return [child for child in self.others(node) if child not in self.suspects.detected]
 
     def close(self, node: Node, value: int) -> bool:
-        """Close a branch whose children agree on a value; return whether it was not resolved."""
+        """Close a branch with children that agree on a value; return whether it was not resolved."""
         self.closed.add(node)
         return self.resolve(node, value)
 
@@ -368,7 +368,7 @@ class Protocol:
         return is_changed
 
     def find_common(self, node: Node) -> int | None:
-        """Return what trusted children but one at most say in pairs of each other; None for no such value."""
+        """Return the value that trusted children but one at most say in pairs of each other, or None."""
         trusted = self.trusted(node)
         said = {(u, v): self.heard.get((*node, u, v)) for u, v in itertools.permutations(trusted, 2)}
         if not said or None in said.values():
@@ -390,7 +390,7 @@ class Protocol:
         return values[0]
 
     def close_branches(self) -> None:
-        """Leave open what has no prefix that is closed, or was resolved in an earlier round (DECAY RULE)."""
+        """Leave open nodes without a prefix that is closed, or was resolved before (DECAY RULE)."""
         if self.round <= self.phi:
             self.closed |= {node for node, number in self.put_round.items() if number < self.round}
         self.open = [

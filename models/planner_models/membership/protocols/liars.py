@@ -1,4 +1,4 @@
-"""Runs of the early-stopping protocol beside processes that lie: adversaries, and what comes out.
+"""Runs of the early-stopping protocol beside processes that lie: adversaries and outcomes.
 
 A liar follows the protocol up to a round, and from then on changes what it sends, another value to each
 receiver; it also accuses correct processes. Liars that say nothing until the end are one case.
@@ -22,7 +22,7 @@ KINDS: Final[tuple[Kind, ...]] = ("honest", "random", "split", "victim", "defaul
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of one protocol gave; of correct processes only.
+    """Outcome of a run of one protocol, of correct processes only.
 
     output        value by process
     output_round  round at whose end it was output
@@ -117,7 +117,7 @@ def run(
 def change_messages(
     lie: Lie | None, sent: Mapping[Node, int], round_number: int, sender: int, receiver: int
 ) -> Mapping[Node, int]:
-    """Return what a receiver gets of what a process would send; a process tells itself the truth."""
+    """Return the value that a receiver gets in place of the true one; a process tells itself the truth."""
     if lie is None or sender == receiver:
         return sent
     changed = {node: lie(round_number, sender, receiver, node, value) for node, value in sent.items()}

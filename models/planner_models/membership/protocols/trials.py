@@ -43,15 +43,15 @@ class Trial:
         )
 
     def last_output(self) -> int:
-        """Return the round at whose end the last correct process outputs."""
+        """Return the round that the last correct process outputs after."""
         return max(self.outcome.output_round.values())
 
     def first_stop(self) -> int:
-        """Return the round at whose end the first correct process stops."""
+        """Return the round that the first correct process stops after."""
         return min(self.outcome.stop_round.values())
 
     def last_stop(self) -> int:
-        """Return the round at whose end the last correct process stops."""
+        """Return the round that the last correct process stops after."""
         return max(self.outcome.stop_round.values())
 
     def stop_delay(self) -> int:

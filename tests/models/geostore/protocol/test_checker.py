@@ -19,9 +19,10 @@ from planner_models.geostore.protocol.checker import (
     check_history,
 )
 from planner_models.geostore.protocol.cluster import Cluster
-from planner_models.geostore.protocol.history import History, run
-from planner_models.geostore.protocol.state import BATCH, READ, TRANSACTION
-from planner_models.geostore.protocol.workloads import full_cluster
+from planner_models.geostore.protocol.history import History, run, run_many
+from planner_models.geostore.protocol.state import BATCH, EMPTY, NONE, READ, TRANSACTION
+from planner_models.geostore.protocol.workloads import Mix, draw_operations, full_cluster
+from tests.models.geostore.protocol.naive_checker import NaiveChecker
 from tests.models.geostore.protocol.test_history import operations_of
 
 
@@ -107,3 +108,35 @@ def test_findings_are_told_in_words(cluster: Cluster, history: History) -> None:
     finding = check_history(cluster, replace(history, value=value))
     assert finding.describe() == [f"{RULES[IS_EMPTY]}: 1 operations, first 15"]
     assert not finding.is_valid
+
+
+def changed(history: History, random: np.random.Generator) -> History:
+    """Return a history with a few reads of older values, and a few other times of visibility."""
+    operations, value, evt = history.operations, history.value.copy(), history.evt.copy()
+    row = np.repeat(np.arange(len(operations.kind)), np.diff(operations.first))
+    is_read = operations.kind[row] == READ
+    for item in random.choice(np.flatnonzero(is_read), 2):
+        started = history.spans_ms[row, 0] < history.spans_ms[row[item], 1]
+        earlier = np.flatnonzero(~is_read & started & (operations.key == operations.key[item]))
+        value[item] = random.choice([EMPTY, NONE, *earlier])
+    for item in random.choice(np.flatnonzero(~is_read), 2):
+        datacenter = random.choice(np.flatnonzero(evt[:, item] > 0))
+        evt[datacenter, item] = random.choice([0, *evt[datacenter, evt[datacenter] > 0]])
+    return replace(history, value=value, evt=evt)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_naive_checker_counts_the_same(seed: int) -> None:
+    """Against the naive checker, on histories as they are and changed."""
+    random, mix = np.random.default_rng(seed), Mix(batches=0.2, transactions=0.3, adds=0.0, keys=2)
+    cluster = full_cluster(keys=4, counters=0, seed=seed)
+    batches = draw_operations(cluster, histories=5, clients=3, operations=6, mix=mix, seed=seed)
+    breached = 0
+    for history in run_many(cluster, batches, think_ms=5.0, seed=seed):
+        assert NaiveChecker(cluster, history).count() == [0] * len(RULES)
+        for _ in range(8):
+            other = changed(history, random)
+            counts = check_history(cluster, other).count.tolist()
+            assert counts == NaiveChecker(cluster, other).count()
+            breached += sum(counts) > 0
+    assert breached > 20
