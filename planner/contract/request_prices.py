@@ -75,6 +75,6 @@ def describe_request_prices(table: Table, matches: Mapping[str, tuple[str, Fract
     for ours, (name, factor) in matches.items():
         if table.columns[ours].of_requests and name != ours:
             count = (
-                f"{factor.denominator:,} requests" if factor != 1 else "one request: its name says no number"
+                f"{factor.denominator:,} requests" if factor != 1 else "one request where cells say no number"
             )
             yield f"column '{name[:LONGEST_SHOWN]}' has prices of {count}"
