@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import groupby
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 
-from planner_models.geostore import Geostore
-from planner_models.geostore.plan.steps import COPY, Change, order_changes, peak_gb
+from planner_models.geostore import SYSTEM, Geostore
+from planner_models.geostore.plan.steps import COPY, Change, dependency_levels, order_changes, peak_gb
 from tests.models.geostore.stores import store
 
 
@@ -22,6 +23,36 @@ def with_random_depends(seed: int) -> tuple[Geostore, np.random.Generator]:
     names = problem.groups["group"].to_numpy(object)
     frame = pd.DataFrame([(names[a], names[b]) for a, b in pairs], columns=["group", "on"])
     return replace(problem, depends=frame), random
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_components_and_levels_are_those_of_networkx(seed: int) -> None:
+    problem, _ = with_random_depends(seed)
+    graph = nx.DiGraph(list(zip(*(ends.tolist() for ends in problem.depend_ends), strict=True)))
+    graph.add_nodes_from(range(6))
+    components = {frozenset(members.tolist()) for members in problem.components}
+    assert components == {frozenset(nodes) for nodes in nx.weakly_connected_components(graph)}
+    outer = nx.condensation(graph)
+    below: dict[int, int] = {}
+    for circle in reversed(list(nx.topological_sort(outer))):
+        below[circle] = max((below[other] + 1 for other in outer.successors(circle)), default=0)
+    assert dependency_levels(problem).tolist() == [below[outer.graph["mapping"][group]] for group in range(6)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cheapest_replicas_hold_all_that_their_groups_depend_on(seed: int) -> None:
+    problem, _ = with_random_depends(seed)
+    descendants = nx.transitive_closure(
+        nx.DiGraph(list(zip(*(ends.tolist() for ends in problem.depend_ends), strict=True)))
+    )
+    decision = SYSTEM.design("optimum").run(problem)
+    assert decision.plan is not None
+    held = {(row.group, row.region) for row in decision.plan.replicas.itertuples()}
+    names = problem.group_index
+    for group, region in held:
+        number = names.get_loc(group)
+        for other in descendants.successors(number) if number in descendants else ():
+            assert (names[other], region) in held
 
 
 def closed_replicas(problem: Geostore, random: np.random.Generator) -> np.ndarray:
