@@ -183,3 +183,8 @@ def test_a_matrix_of_other_names_or_units_is_refused() -> None:
         Circuits.from_matrix([[0, 1], [1, 0]], unit="MB/s")
     with pytest.raises(InputError, match="is no matrix of numbers"):
         Circuits.from_matrix([[0, "x"], [1, 0]])
+
+
+def test_more_blocks_than_can_be_drawn_are_refused() -> None:
+    with pytest.raises(InputError, match="1,000 of files with 7,812,500,000 blocks of 128 MB write more"):
+        generators.hdfs(writers=1_000, file_mb=1e12)
