@@ -9,6 +9,22 @@ from planner.backends.program_builder import ProgramBuilder, Variables
 from planner_models.geostore.designs.component import Component
 
 
+def add_replicas(m: ProgramBuilder, data: Component, usd: Floats, *, integer: bool = False) -> Variables:
+    """Add the replicas, (G * N,), from 0 to 1, as far as they are not set or excluded.
+
+    usd  (G * N,) what each costs besides its opening
+    """
+    fixed = data.state.ravel()
+    return m.variables(
+        "replica",
+        data.opening.size,
+        integer=integer,
+        cost=data.opening.ravel() + usd,
+        lower=np.where(fixed == 1, 1.0, 0.0),
+        upper=np.where(fixed == 0, 0.0, 1.0),
+    )
+
+
 def add_attachments(
     m: ProgramBuilder, opened: Variables, data: Component, uses: Bools, usd: Floats
 ) -> Variables:

@@ -20,7 +20,7 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner_models.geostore.designs.component import Component
-from planner_models.geostore.designs.component_rules import add_attachments, add_rules
+from planner_models.geostore.designs.component_rules import add_attachments, add_replicas, add_rules
 from planner_models.geostore.designs.copies import Copies
 from planner_models.geostore.designs.local_search import placement_cost
 from planner_models.geostore.designs.placement import (
@@ -40,18 +40,9 @@ def build_program(data: Component) -> LinearProgram:
 
     Replicas, (G * N,), attachments of users where they may be, and what copies cost above their lowest price.
     """
-    groups, regions = data.opening.shape
     copies = Copies(data, *np.nonzero(np.isfinite(data.attachment)))
     m = ProgramBuilder(name="component")
-    fixed = data.state.ravel()
-    opened = m.variables(
-        "replica",
-        groups * regions,
-        integer=True,
-        cost=data.opening.ravel() + copies.replica_usd,
-        lower=np.where(fixed == 1, 1.0, 0.0),
-        upper=np.where(fixed == 0, 0.0, 1.0),
-    )
+    opened = add_replicas(m, data, copies.replica_usd, integer=True)
     attached = add_attachments(m, opened, data, data.uses, copies.attached_usd)
     _constrain_copies(m, copies, opened, attached)
     add_rules(m, opened, data)

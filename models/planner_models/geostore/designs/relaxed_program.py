@@ -20,7 +20,13 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner_models.geostore.designs.component import Component
-from planner_models.geostore.designs.component_rules import add_attachments, add_rules, last_groups, reachable
+from planner_models.geostore.designs.component_rules import (
+    add_attachments,
+    add_replicas,
+    add_rules,
+    last_groups,
+    reachable,
+)
 from planner_models.geostore.designs.copies import Copies, Steps
 
 if TYPE_CHECKING:
@@ -117,14 +123,7 @@ class _Program:
 def _build(data: Component, copies: Copies) -> LinearProgram:
     """Return the linear program without the higher prices of copies; replicas are its first variables."""
     m = ProgramBuilder(name="component")
-    fixed = data.state.ravel()
-    opened = m.variables(
-        "replica",
-        data.opening.size,
-        cost=data.opening.ravel() + copies.replica_usd,
-        lower=np.where(fixed == 1, 1.0, 0.0),
-        upper=np.where(fixed == 0, 0.0, 1.0),
-    )
+    opened = add_replicas(m, data, copies.replica_usd)
     add_attachments(m, opened, data, last_groups(data), copies.attached_usd)
     add_rules(m, opened, data)
     return m.build()
