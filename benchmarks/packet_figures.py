@@ -13,6 +13,7 @@ as all of them together take hours of one core.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,6 +24,7 @@ import pandas as pd
 
 from benchmarks.common import machine
 from benchmarks.verdicts import update_shipped
+from planner.contract.simulation import SimulationResult
 from planner.contract.targets import TargetValues
 from planner.runs.reproduction import Reproduction, find_targets, judge, read_published
 from planner.runs.shipped_verdicts import rows_of
@@ -30,7 +32,8 @@ from planner_models.traffic.published.packet_figures import (
     FIGURES,
     WARM_UP_SHARE,
     Size,
-    run_seed,
+    compare_runs,
+    run_design,
     simulate,
     summarize,
     throughput,
@@ -49,16 +52,44 @@ SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """What the paper does not print, and values that others take."""
 STORE = Path(__file__).with_suffix(".csv")
+RUNS_FOLDER: Final = Path("out") / "packet_figures"
+"""Where the runs of a seed that ended are kept, so that one that is stopped goes on."""
 COLUMNS = ["figure", "k", "seconds", "seed", "cpu_s", "name", "value"]
 
 
-def time_seed(figure: str, size: Size, seed: int) -> pd.DataFrame:
-    """Return a row for each value of a seed, with the CPU seconds of all its runs."""
-    start = time.process_time()
-    values = run_seed(figure, size, seed)
-    head = {"figure": figure, "k": size.k, "seconds": size.seconds, "seed": seed}
-    head["cpu_s"] = round(time.process_time() - start, 1)
+def time_seed(figure: str, size: Size, seed: int, folder: Path | None = None) -> pd.DataFrame:
+    """Return a row for each value of a seed, with the CPU seconds of all its runs.
+
+    With a folder, a run that ended there before is read from it, and each that ends is written to it.
+    """
+    runs, cpu_s = {}, 0.0
+    for label in FIGURES[figure].runs:
+        stem = f"{figure}-k{size.k}-{size.seconds:g}s-seed{seed}-{label.replace(' ', '_')}"
+        result, took_s = time_run(figure, size, seed, label, None if folder is None else folder / stem)
+        runs[label], cpu_s = result, cpu_s + took_s
+    head = {"figure": figure, "k": size.k, "seconds": size.seconds, "seed": seed, "cpu_s": round(cpu_s, 1)}
+    values = compare_runs(figure, runs)
     return pd.DataFrame([{**head, "name": name, "value": value} for name, value in values.items()])
+
+
+def time_run(
+    figure: str, size: Size, seed: int, label: str, stem: Path | None
+) -> tuple[SimulationResult, float]:
+    """Return a run and its CPU seconds, read from files that begin with `stem` where it ended before."""
+    if stem is not None and (facts_file := stem.with_name(f"{stem.name}.json")).exists():
+        facts = json.loads(facts_file.read_text(encoding="utf-8"))
+        flows = pd.read_parquet(stem.with_name(f"{stem.name}.parquet"))
+        read = SimulationResult(metrics=facts["metrics"], tables={"flows": flows}, rounds=pd.DataFrame())
+        return read, facts["cpu_s"]
+    start = time.process_time()
+    result = run_design(figure, size, seed, label)
+    cpu_s = time.process_time() - start
+    if stem is not None:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        result.tables["flows"].to_parquet(stem.with_name(f"{stem.name}.parquet"))
+        facts = {"metrics": dict(result.metrics), "cpu_s": cpu_s}
+        facts_file.write_text(json.dumps(facts), encoding="utf-8")
+    return result, cpu_s
 
 
 def read_store() -> pd.DataFrame:
@@ -67,8 +98,8 @@ def read_store() -> pd.DataFrame:
 
 
 def store_seed(figure: str, size: Size, seed: int) -> None:
-    """Run a seed of a figure, and store its values."""
-    rows, stored = time_seed(figure, size, seed), read_store()
+    """Run a seed of a figure, or the runs of it that are not in `RUNS_FOLDER`, and store its values."""
+    rows, stored = time_seed(figure, size, seed, RUNS_FOLDER), read_store()
     same = select_seeds(stored, figure, size)
     is_same = stored.index.isin(same.index[same["seed"] == seed])
     rows = rows if stored.empty else pd.concat([stored[~is_same], rows], ignore_index=True)

@@ -226,7 +226,7 @@ FIGURES: Final[Mapping[str, PacketFigure]] = {
             "traf_f4_ns": lambda means: means["LocalFlow-NS"] < means["ECMP"],
         },
         reasons={"traf_f4_ns": "the paper calls its run unlucky, and says that the two are usually alike"},
-        full=Size(k=16, seconds=1.0, seeds=2),
+        full=Size(k=16, seconds=0.3, seeds=2),
         quick=Size(k=4, seconds=0.06, seeds=1),
     ),
     "figure_7": PacketFigure(
@@ -346,17 +346,22 @@ FIGURES: Final[Mapping[str, PacketFigure]] = {
 }
 
 
+def run_design(name: str, size: Size, seed: int, label: str) -> SimulationResult:
+    """Return one run of a figure, by its label among the figure's runs, on the flows of one seed."""
+    figure = FIGURES[name]
+    timing = {"until_s": size.seconds, "warm_up_s": WARM_UP_SHARE * size.seconds, "seed": seed}
+    return simulate(figure.problem(size.k, seed), {**figure.settings, **timing, **figure.runs[label]})
+
+
+def compare_runs(name: str, runs: Runs) -> dict[str, float]:
+    """Return the values of a figure from all its runs of one seed, and the throughput of each, Mbit/s."""
+    values = {row: float(of(runs)) for row, of in FIGURES[name].values.items()}
+    return {**values, **{label: throughput(result) for label, result in runs.items()}}
+
+
 def run_seed(name: str, size: Size, seed: int) -> dict[str, float]:
     """Return the values of a figure on the flows of one seed, and the throughput of each run, Mbit/s."""
-    figure = FIGURES[name]
-    problem = figure.problem(size.k, seed)
-    timing = {"until_s": size.seconds, "warm_up_s": WARM_UP_SHARE * size.seconds, "seed": seed}
-    runs = {
-        label: simulate(problem, {**figure.settings, **timing, **parameters})
-        for label, parameters in figure.runs.items()
-    }
-    values = {row: float(of(runs)) for row, of in figure.values.items()}
-    return {**values, **{label: throughput(result) for label, result in runs.items()}}
+    return compare_runs(name, {label: run_design(name, size, seed, label) for label in FIGURES[name].runs})
 
 
 def summarize(name: str, size: Size, seeds: Sequence[Values], *, is_short: bool = False) -> TargetValues:
