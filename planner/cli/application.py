@@ -26,8 +26,8 @@ from planner.cli.interruption import INTERRUPTED
 from planner.cli.new import new
 from planner.cli.options import FormatOption, JsonOption, changes_of, on_scenario
 from planner.cli.output import answer, report_error, say, show_work
-from planner.errors import PlannerError
-from planner.formatting import sizes
+from planner.errors import InputError, PlannerError
+from planner.formatting import counted, sizes
 from planner.version import __version__
 
 if TYPE_CHECKING:
@@ -74,24 +74,41 @@ def generate(
 def export(
     *,
     scenario: Scenario,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the model goes.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Where the model goes; of openflow: a folder.")
+    ],
     format_: Annotated[
-        Literal["lp", "mps"] | None,
-        typer.Option("--format", help="The file's format; default: by its ending."),
+        Literal["lp", "mps", "openflow"] | None,
+        typer.Option(
+            "--format",
+            help="lp or mps: the formal model; default: by the file's ending. openflow: the rules of a plan "
+            "for ovs-ofctl, a file for each switch.",
+        ),
     ] = None,
     design: Annotated[
         str | None,
         typer.Option(
             "--design",
             metavar="NAME",
-            help="Design of the model; default: the first that has one.",
+            help="Design of the model, default: the first that has one; of openflow: that makes the plan.",
             autocompletion=completion.complete_design,
         ),
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="PLAN", help="Of openflow: a folder or file of plan tables."),
+    ] = None,
 ) -> None:
-    """Write the formal model of a design as LP or MPS."""
-    from planner.runs import files
+    """Write the formal model of a design as LP or MPS, or the rules of a plan as OpenFlow."""
+    from planner.runs import device_rules, files
 
+    if format_ == "openflow":
+        with show_work(f"writing rules of {scenario.name}"):
+            rules = device_rules.write_rules(scenario, out, design=design, plan=plan)
+        say(f"wrote the rules of {rules.plan} to {out}: {counted(len(rules.files), 'files')}")
+        return
+    if plan is not None:
+        raise InputError("--plan: is of --format openflow only; a model is that of a design")
     with show_work(f"building the model of {scenario.name}"):
         model = files.export(scenario, out, design=design, format=format_)
     say(f"wrote the model of {model.design} to {out}: {model.rows:,} rows, {model.columns:,} columns")

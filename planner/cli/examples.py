@@ -70,6 +70,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "export": (
         "planner export traffic/abilene --out model.mps",
         "planner export traffic/abilene --service all --out model.lp",
+        "planner export queries/edge --format openflow --design specialization --out rules",
     ),
     "check": (
         "planner check mine/scenario.toml",

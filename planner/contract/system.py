@@ -118,6 +118,8 @@ class PlanType(Generic[ProblemT, PlanT]):
                  the same split ratios applied to another demand
     read_file    (problem, file) -> tables of a plan in a file of another tool, such as a router's list of
                  tunnels; None where the file has none of the forms that it knows
+    write_rules  (problem, plan) -> texts by the names of files: the rules of switches that do what the plan
+                 says, in OpenFlow; raises InputError where OpenFlow cannot say it. None: it has no rules
     draw         (problem, plan) -> drawings; the first one is the picture of the plan: a map, a timeline
     breakdown    (problem, plan) -> figures for each group of what the plan serves, such as traffic classes;
                  None for a problem without groups
@@ -133,6 +135,7 @@ class PlanType(Generic[ProblemT, PlanT]):
     limits: Mapping[str, str] = field(default_factory=dict)
     realize: Callable[[ProblemT, ProblemT, PlanT], PlanT] = same_plan
     read_file: Callable[[ProblemT, Path], Mapping[str, pd.DataFrame] | None] | None = None
+    write_rules: Callable[[ProblemT, PlanT], Mapping[str, str]] | None = None
     draw: Callable[[ProblemT, PlanT], Sequence[Drawing]] | None = None
     breakdown: Callable[[ProblemT, PlanT], Breakdown | None] | None = None
     to_networkx: Callable[[ProblemT, PlanT], nx.MultiDiGraph] | None = None

@@ -74,6 +74,7 @@ from planner_models.multicast.designs.what_if import explain
 from planner_models.multicast.information import realize
 from planner_models.multicast.plan.check import check
 from planner_models.multicast.plan.metrics import METRICS, measure
+from planner_models.multicast.plan.openflow_groups import write_files
 from planner_models.multicast.plan.plan import PLAN_TABLES, Channels, from_tables
 from planner_models.multicast.plan.presentation import ELEMENTS, draw
 from planner_models.multicast.problem import churn, generators
@@ -109,6 +110,7 @@ SYSTEM = System(
         metrics=METRICS,
         measure=measure,
         realize=realize,
+        write_rules=write_files,
         draw=draw,
         headline=Headline(
             metric="host_traffic_mbps",

@@ -51,6 +51,7 @@ from planner_models.queries.designs.formulation import formulation
 from planner_models.queries.designs.what_if import explain
 from planner_models.queries.plan.check import check
 from planner_models.queries.plan.metrics import HEADLINE, LIMITS, METRICS, measure
+from planner_models.queries.plan.openflow_rules import write_rules
 from planner_models.queries.plan.plan import PLAN_TABLES, Answers, from_tables
 from planner_models.queries.plan.presentation import draw
 from planner_models.queries.problem.adjustments import adjust
@@ -82,6 +83,7 @@ SYSTEM = System(
         check=check,
         metrics=METRICS,
         measure=measure,
+        write_rules=write_rules,
         draw=draw,
         headline=HEADLINE,
         limits=LIMITS,

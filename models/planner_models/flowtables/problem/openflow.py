@@ -224,12 +224,7 @@ def format_rules(problem: FlowTables) -> str:
     raises  InputError for fields that OpenFlow does not have
     """
     layout = problem.whole_layout
-    for field in problem.whole_layout.fields:
-        if field.name not in FIELDS:
-            raise InputError(
-                f"fields: '{field.name}' is no field of OpenFlow that can be written"
-                + did_you_mean(field.name, FIELDS)
-            )
+    require_openflow_fields(layout)
     lines = []
     for text, priority, action, table in zip(
         problem.matches,
@@ -240,8 +235,18 @@ def format_rules(problem: FlowTables) -> str:
     ):
         for value, mask in layout.parse(text):
             parts = [f"table={table:.0f}", f"priority={priority:.0f}", *format_cube(layout, value, mask)]
-            lines.append(",".join([*parts, f"actions={_format_actions(str(action))}"]))
+            lines.append(",".join([*parts, f"actions={format_actions(str(action))}"]))
     return "".join(f"{line}\n" for line in lines)
+
+
+def require_openflow_fields(layout: Layout) -> None:
+    """Raise InputError where a layout has a field that OpenFlow does not have."""
+    for field in layout.fields:
+        if field.name not in FIELDS:
+            raise InputError(
+                f"fields: '{field.name}' is no field of OpenFlow that can be written"
+                + did_you_mean(field.name, FIELDS)
+            )
 
 
 def _has_prefix(layout: Layout, name: str, mask: int) -> bool:
@@ -303,7 +308,7 @@ def _format_mac(number: int) -> str:
     return ":".join(f"{octet:02x}" for octet in number.to_bytes(6, "big"))
 
 
-def _format_actions(action: str) -> str:
+def format_actions(action: str) -> str:
     """Return actions of the table `rules` in OpenFlow."""
     texts = []
     for step_text in action.split():

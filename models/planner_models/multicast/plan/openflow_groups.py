@@ -50,6 +50,21 @@ def write_rules(problem: Multicast, plan: Channels) -> dict[str, str]:
     }
 
 
+def write_files(problem: Multicast, plan: Channels) -> dict[str, str]:
+    """Return groups and flows of each switch, and the tables of addresses and ports, by the names of files.
+
+    raises  InputError as `write_rules` does
+    """
+    files = {}
+    for switch, text in write_rules(problem, plan).items():
+        lines = text.splitlines(keepends=True)
+        groups = [line for line in lines if line.startswith("group_id=")]
+        files[f"{switch}.groups.txt"] = "".join(groups)
+        files[f"{switch}.flows.txt"] = "".join(lines[len(groups) :])
+    tables = {"addresses": list_addresses(plan), "ports": list_ports(problem)}
+    return files | {f"{name}.csv": frame.to_csv(index=False) for name, frame in tables.items()}
+
+
 def list_addresses(plan: Channels) -> pd.DataFrame:
     """Return the address of each group with entries: 239, its partition, and its number within this.
 
