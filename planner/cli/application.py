@@ -99,7 +99,7 @@ def export(
         typer.Option("--plan", metavar="PLAN", help="Of openflow: a folder or file of plan tables."),
     ] = None,
 ) -> None:
-    """Write the formal model of a design as LP or MPS, or the rules of a plan as OpenFlow."""
+    """Write a formal model as LP or MPS, or a plan as OpenFlow."""
     from planner.runs import device_rules, files
 
     if format_ == "openflow":
