@@ -23,7 +23,7 @@ import pandas as pd
 from benchmarks.common import machine, parser_of
 from planner_models.flowrecords.demands import Cleaning, find_demands
 from planner_models.flowrecords.prefixes import PrefixMap, make_prefix_map
-from planner_models.flowrecords.reading import read_records
+from planner_models.flowrecords.reading import ReadSettings, open_records
 
 SITES: Final = 40
 PREFIXES: Final = 2_000
@@ -153,9 +153,10 @@ def time_form(form: str, rows: int, version: int, folder: Path) -> dict[str, obj
     write(records, folder / name)
     nodes = prefix_map(version)
     start = time.process_time()
-    read, files = read_records([folder / name])
-    read_s = time.process_time() - start
-    demands = find_demands(read, nodes, Cleaning(sampling=1), bucket_s=BUCKET_S, files=files)
+    stored, files = open_records([folder / name], ReadSettings())
+    with stored:
+        read_s = time.process_time() - start
+        demands = find_demands(stored, nodes, Cleaning(sampling=1), bucket_s=BUCKET_S, files=files)
     passed = time.process_time() - start
     octets = records["bytes"].clip(upper=1_500) if form == "capture" else records["bytes"]
     is_between = records["site"] != records["other"]

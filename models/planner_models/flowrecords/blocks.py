@@ -15,7 +15,7 @@ from planner.errors import InputError
 from planner.io.text_files import require_file
 
 BLOCK_BYTES: Final = 1 << 23
-MAX_BYTES: Final = 1 << 36
+MAX_BYTES: Final = 1 << 38
 """Bytes of a file once it is expanded."""
 GZIP: Final = b"\x1f\x8b"
 ZSTANDARD: Final = b"\x28\xb5\x2f\xfd"

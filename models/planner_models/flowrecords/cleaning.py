@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -12,12 +12,16 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import SHOWN_ROWS, row_name
 from planner.errors import InputError, did_you_mean
-from planner_models.flowrecords.partitions import number_parts, split_parts
-from planner_models.flowrecords.records import FLOW_KEY, UNKNOWN, FlowRecords
+from planner_models.flowrecords.partitions import divide_part, number_flows
+from planner_models.flowrecords.records import UNKNOWN, FlowRecords
+from planner_models.flowrecords.summaries import Summary
 
 Duplicates = Literal["exporter", "boundary", "direction", "none"]
 INGRESS: Final = 0
 MAX_PIECES: Final = 50_000_000
+"""Shares of the records of one flow in buckets, about."""
+PART_PIECES: Final = 1 << 22
+"""Shares of records in buckets that are handled together."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,17 +135,36 @@ def find_entry_nodes(records: FlowRecords, exporters: pd.DataFrame, nodes: Seque
     return entry
 
 
-def make_buckets(records: FlowRecords, length_s: float | None) -> Buckets:
+def make_buckets(summary: Summary, length_s: float | None) -> Buckets:
     """Return the buckets of records; one of all where there is no length."""
-    first, last = float(records.start_s.min()), float(records.end_s.max())
+    first, last = summary.first_s, summary.last_s
     if length_s is None:
         return Buckets(first_s=first, length_s=max(last - first, 0.0), count=1)
     begin = np.floor(first / length_s) * length_s
     count = int(np.floor((last - begin) / length_s)) + 1
     # a record that ends with a bucket has no share in the next
-    if count > 1 and last == begin + (count - 1) * length_s and not (records.start_s == last).any():
+    if count > 1 and last == begin + (count - 1) * length_s and summary.last_start_s < last:
         count -= 1
     return Buckets(first_s=float(begin), length_s=length_s, count=count)
+
+
+def count_pieces(records: FlowRecords, buckets: Buckets) -> tuple[Ints, Ints]:
+    """Return the first bucket of each record, and the number of its buckets, (R,) each."""
+    length_s = buckets.length_s
+    first = np.floor((records.start_s - buckets.first_s) / length_s).astype(np.int64)
+    last = np.floor((records.end_s - buckets.first_s) / length_s).astype(np.int64)
+    last -= (last > first) & (buckets.first_s + last * length_s >= records.end_s)
+    first, last = (np.clip(bucket, 0, buckets.count - 1) for bucket in (first, last))
+    return first, last - first + 1
+
+
+def divide_by_pieces(records: FlowRecords, buckets: Buckets) -> Iterator[FlowRecords]:
+    """Yield records in parts that have all records of their flows, with about PART_PIECES or fewer each."""
+    if buckets.count == 1:
+        yield records
+        return
+    pieces = int(count_pieces(records, buckets)[1].sum())
+    yield from divide_part(records, -(-pieces // PART_PIECES))
 
 
 def spread_records(records: FlowRecords, buckets: Buckets) -> Pieces:
@@ -153,11 +176,7 @@ def spread_records(records: FlowRecords, buckets: Buckets) -> Pieces:
         rows = np.arange(len(records))
         return Pieces(record=rows, bucket=np.zeros(len(rows), dtype=np.int64), share=np.ones(len(rows)))
     length_s = buckets.length_s
-    first = np.floor((records.start_s - buckets.first_s) / length_s).astype(np.int64)
-    last = np.floor((records.end_s - buckets.first_s) / length_s).astype(np.int64)
-    last -= (last > first) & (buckets.first_s + last * length_s >= records.end_s)
-    first, last = (np.clip(bucket, 0, buckets.count - 1) for bucket in (first, last))
-    counts = last - first + 1
+    first, counts = count_pieces(records, buckets)
     if counts.sum() > MAX_PIECES:
         raise InputError(
             f"bucket_s is {length_s:g}, which cuts the records into {counts.sum():,} shares, must be at most "
@@ -188,23 +207,40 @@ def keep_once(
     direction  those that were counted as they entered their exporter
     none       all
 
-    raises  InputError where the records or the table do not say what the rule needs
+    All records of a flow are given. What the rule needs is known (see `require_rule`).
     """
     if duplicates == "none":
         return np.ones(len(pieces.record), dtype=bool)
     if duplicates == "direction":
-        if (records.direction == UNKNOWN).any():
-            raise InputError("duplicates is 'direction', but records do not say their direction")
         is_ingress: Bools = records.direction == INGRESS
         return is_ingress[pieces.record]
     if duplicates == "boundary":
-        return _at_boundary(records, exporters)[pieces.record]
+        return _at_boundary(records, exporters)[0][pieces.record]
     if len(records.exporters) + int((records.exporter == UNKNOWN).any()) < 2:
         return np.ones(len(pieces.record), dtype=bool)
     return _of_largest_exporter(records, pieces, octets)
 
 
-def _at_boundary(records: FlowRecords, exporters: pd.DataFrame | None) -> Bools:
+def require_rule(summary: Summary, duplicates: Duplicates, exporters: pd.DataFrame | None) -> None:
+    """Raise InputError where the records or the table do not say what a rule for duplicates needs."""
+    if duplicates == "direction" and summary.has_unknown_direction:
+        raise InputError("duplicates is 'direction', but records do not say their direction")
+    if duplicates != "boundary":
+        return
+    kinds = summary.kinds
+    _, is_given = _at_boundary(kinds, exporters)
+    if not is_given.all():
+        kind = int((~is_given).argmax())
+        code = kinds.exporter[kind]
+        name = kinds.exporters[code] if code != UNKNOWN else "without a name"
+        raise InputError(
+            f"exporters: has no row for exporter {name}, interface {kinds.input_interface[kind]}, of "
+            f"{int(summary.records_of_kind[~is_given].sum()):,} records"
+        )
+
+
+def _at_boundary(records: FlowRecords, exporters: pd.DataFrame | None) -> tuple[Bools, Bools]:
+    """Return whether each record enters at an external interface, and whether the table has a row for it."""
     if exporters is None or "boundary" not in exporters:
         raise InputError("duplicates is 'boundary', which needs a table of exporters with boundary")
     is_external = np.zeros(len(records), dtype=bool)
@@ -213,43 +249,25 @@ def _at_boundary(records: FlowRecords, exporters: pd.DataFrame | None) -> Bools:
         fresh = row.is_of & ~is_given
         is_external[fresh] = exporters["boundary"].iloc[row.number] == "external"
         is_given |= row.is_of
-    if not is_given.all():
-        record = int((~is_given).argmax())
-        code = records.exporter[record]
-        name = records.exporters[code] if code != UNKNOWN else "without a name"
-        raise InputError(
-            f"exporters: has no row for exporter {name}, interface {records.input_interface[record]}, of "
-            f"{int((~is_given).sum()):,} records"
-        )
-    return is_external
+    return is_external, is_given
 
 
 def _of_largest_exporter(records: FlowRecords, pieces: Pieces, octets: Floats) -> Bools:
-    """Return the pieces of the largest exporter of their flow and bucket, found part by part, shape (P,)."""
-    result = np.empty(len(pieces.record), dtype=bool)
-    for rows in split_parts(number_parts(records)[pieces.record]):
-        result[rows] = of_largest_in_part(records, pieces.select(rows), octets)
-    return result
-
-
-def of_largest_in_part(records: FlowRecords, pieces: Pieces, octets: Floats) -> Bools:
-    """Return the pieces of the largest exporter of their flow and bucket; all pieces of a flow are given."""
-    distinct, row = np.unique(pieces.record, return_inverse=True)
-    keys = records.select(distinct).flow_keys()
-    flow = keys.groupby(list(FLOW_KEY), sort=False).ngroup().to_numpy(dtype=np.int64)
-    frame = pd.DataFrame(
-        {
-            "flow": flow[row],
-            "bucket": pieces.bucket,
-            "exporter": records.exporter[pieces.record],
-            "octets": octets[pieces.record] * pieces.share,
-        }
+    """Return whether each piece is of the largest exporter of its flow and bucket, shape (P,)."""
+    # cells are flows and buckets, and pairs are those with an exporter, in the order of exporters
+    buckets = int(pieces.bucket.max()) + 1
+    cell = np.unique(number_flows(records)[pieces.record] * buckets + pieces.bucket, return_inverse=True)[1]
+    exporters = len(records.exporters) + 1
+    distinct, pair = np.unique(
+        cell * exporters + (records.exporter - UNKNOWN)[pieces.record], return_inverse=True
     )
-    sums = frame.groupby(["flow", "bucket", "exporter"], sort=True)["octets"].sum().reset_index()
+    sums = np.bincount(pair, weights=octets[pieces.record] * pieces.share)
     # shares of a record differ in their last bits, which must not decide between equal exporters
-    sums["rounded"] = np.round(sums["octets"], 3)
-    best = sums.sort_values(["flow", "bucket", "rounded", "exporter"], ascending=[True, True, False, True])
-    best = best.drop_duplicates(["flow", "bucket"])[["flow", "bucket", "exporter"]]
-    merged = frame[["flow", "bucket"]].merge(best, on=["flow", "bucket"], how="left")
-    result: Bools = merged["exporter"].to_numpy() == frame["exporter"].to_numpy()
+    rounded = np.round(sums, 3)
+    first = np.flatnonzero(np.diff(distinct // exporters, prepend=-1))
+    largest = np.maximum.reduceat(rounded, first)
+    rows = np.arange(len(distinct))
+    is_largest = rounded == largest[distinct // exporters]
+    best = np.minimum.reduceat(np.where(is_largest, rows, len(rows)), first)
+    result: Bools = best[cell] == pair
     return result

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,17 +20,22 @@ from planner_models.flowrecords.cleaning import (
     Buckets,
     Duplicates,
     Pieces,
+    divide_by_pieces,
     find_entry_nodes,
     find_sampling,
     keep_once,
     make_buckets,
+    require_rule,
     spread_records,
 )
+from planner_models.flowrecords.demand_sums import Cells, Uses
 from planner_models.flowrecords.partitions import count_flows
 from planner_models.flowrecords.prefixes import NO_NODE, Match, PrefixMap, make_prefix_map
 from planner_models.flowrecords.protocols import NUMBERS
-from planner_models.flowrecords.reading import ReadFile, read_records
-from planner_models.flowrecords.records import UNKNOWN, FlowRecords, address_text
+from planner_models.flowrecords.reading import ReadFile, ReadSettings, open_records
+from planner_models.flowrecords.records import UNKNOWN, FlowRecords
+from planner_models.flowrecords.stored_records import StoredRecords
+from planner_models.flowrecords.summaries import Summary
 from planner_models.flowrecords.tables import (
     COUNTERS,
     EXPORTERS,
@@ -50,7 +54,6 @@ Unmapped = Literal["error", "drop", "outside"]
 MBIT_PER_BYTE: Final = 8e-6
 WHOLE_SHARE: Final = 0.5
 """Share of a bucket that the records must cover, for its rate to count."""
-MAX_CELLS: Final = 50_000_000
 MAX_NAMED: Final = 10
 OTHER: Final = "other"
 MAX_BUCKETS: Final = 1_000_000
@@ -76,10 +79,10 @@ class RecordFiles:
     ] = None
     time_zone: Annotated[str, Field(description="of times that do not say theirs")] = "UTC"
 
-    def read_records(self) -> tuple[FlowRecords, list[ReadFile]]:
-        """Read the records of all files; raises as `reading.read_records`."""
+    def open_records(self) -> tuple[StoredRecords, list[ReadFile]]:
+        """Return the records of all files, as a context to enter; raises as `reading.open_records`."""
         columns = parse_columns(self.record_columns)
-        return read_records(list_files(self.path), columns=columns, time_zone=self.time_zone)
+        return open_records(list_files(self.path), ReadSettings(columns=columns, time_zone=self.time_zone))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,10 +238,11 @@ def read_demands(
     assert prefixes is not None
     exporters, ports = read_optional(EXPORTERS, files.exporters), read_optional(PORTS, files.ports)
     prefix_map = make_prefix_map(prefixes, match=cleaning.match, names=names)
-    records, read = files.read_records()
-    demands = find_demands(
-        records, prefix_map, cleaning, bucket_s=bucket_s, exporters=exporters, ports=ports, files=read
-    )
+    stored, read = files.open_records()
+    with stored:
+        demands = find_demands(
+            stored, prefix_map, cleaning, bucket_s=bucket_s, exporters=exporters, ports=ports, files=read
+        )
     note_demands(demands, files.path.name)
     if cleaning.duplicates == "none":
         require_counted_once(demands.report.ratio, files.path.name)
@@ -271,7 +275,7 @@ def parse_columns(text: str | None) -> dict[str, str] | None:
 
 
 def find_demands(
-    records: FlowRecords,
+    stored: StoredRecords,
     prefix_map: PrefixMap,
     cleaning: Cleaning,
     *,
@@ -280,10 +284,44 @@ def find_demands(
     ports: pd.DataFrame | None = None,
     files: Sequence[ReadFile] = (),
 ) -> Demands:
-    """Return the demands of records (see `read_demands`)."""
-    rate = find_sampling(records, exporters=exporters, sampling=cleaning.sampling)
-    octets = records.octets * rate.astype(float)
-    buckets = make_buckets(records, bucket_s)
+    """Return the demands of records (see `read_demands`), summed part by part."""
+    summary = stored.summary()
+    rate = find_sampling(summary.kinds, exporters=exporters, sampling=cleaning.sampling)
+    buckets = _require_buckets(summary, bucket_s)
+    require_rule(summary, cleaning.duplicates, exporters)
+    cells = Cells(buckets.count)
+    uses = Uses(bucket_pieces=np.zeros(buckets.count, dtype=np.int64))
+    classes: tuple[str, ...] = ()
+    for part in stored.parts():
+        for records in divide_by_pieces(part, buckets):
+            classes = _add_part(records, cells, uses, buckets, prefix_map, cleaning, exporters, ports)
+    report = _report(uses, summary, rate, len(files))
+    _require_prefixes(report, cleaning)
+    key, octets, variance = cells.finish()
+    if not len(key):
+        raise InputError(
+            "records: have no traffic from one node to another; are the prefixes of this network?"
+        )
+    pair = key // len(classes)
+    return Demands(
+        nodes=prefix_map.nodes,
+        classes=classes,
+        source=pair // len(prefix_map.nodes),
+        target=pair % len(prefix_map.nodes),
+        demand_class=key % len(classes),
+        octets=octets,
+        variance=variance,
+        buckets=buckets,
+        covered_s=_covered(summary, buckets),
+        is_missing=uses.bucket_pieces == 0,
+        report=report,
+        files=files,
+    )
+
+
+def _require_buckets(summary: Summary, bucket_s: float | None) -> Buckets:
+    """Return the buckets; raise InputError where they have no time, or are too many."""
+    buckets = make_buckets(summary, bucket_s)
     if buckets.length_s <= 0:
         raise InputError("records: are all of one instant, which has no rate; set bucket_s")
     if buckets.count > MAX_BUCKETS:
@@ -291,53 +329,61 @@ def find_demands(
             f"bucket_s is {bucket_s:g}, which makes {buckets.count:,} buckets, "
             f"must be at most {MAX_BUCKETS:,}"
         )
+    return buckets
+
+
+def _add_part(
+    records: FlowRecords,
+    cells: Cells,
+    uses: Uses,
+    buckets: Buckets,
+    prefix_map: PrefixMap,
+    cleaning: Cleaning,
+    exporters: pd.DataFrame | None,
+    ports: pd.DataFrame | None,
+) -> tuple[str, ...]:
+    """Add all records of some flows to sums, and return the names of classes."""
+    rate = find_sampling(records, exporters=exporters, sampling=cleaning.sampling)
+    octets = records.octets * rate.astype(float)
     pieces = spread_records(records, buckets)
     pieces, removed, repeated = _count_once(records, pieces, octets, cleaning.duplicates, exporters)
     source, target = _nodes(records, prefix_map, cleaning, exporters)
-    is_mapped = (source != NO_NODE) & (target != NO_NODE)
     code, classes = _classes(records, ports)
     piece_octets = octets[pieces.record] * pieces.share
-    report = _report(
-        records,
-        rate,
-        np.bincount(pieces.record, weights=piece_octets, minlength=len(records)).astype(float),
-        source,
-        target,
-        _Octets(total=float(octets.sum()), removed=removed, repeated=repeated),
-        len(files),
+    uses.octets += float(octets.sum())
+    uses.removed += removed
+    uses.repeated += repeated
+    uses.bucket_pieces += np.bincount(pieces.bucket, minlength=buckets.count)
+    by_record = np.bincount(pieces.record, weights=piece_octets, minlength=len(records)).astype(float)
+    _add_uses(uses, records, by_record, source, target)
+    is_between = (source != NO_NODE) & (target != NO_NODE) & (source != target)
+    is_used = is_between[pieces.record]
+    record = pieces.record[is_used]
+    variance = rate * (rate - 1.0) * records.octets.astype(float) ** 2 / np.maximum(records.packets, 1)
+    cells.add(
+        ((source * len(prefix_map.nodes) + target) * len(classes) + code)[record],
+        pieces.bucket[is_used],
+        piece_octets[is_used],
+        variance[record] * pieces.share[is_used],
     )
-    _require_prefixes(report, cleaning)
-    is_used = (is_mapped & (source != target))[pieces.record]
-    demand, table = _pairs(source, target, code, pieces.record[is_used], len(prefix_map.nodes), len(classes))
-    if len(table[0]) * buckets.count > MAX_CELLS:
-        raise InputError(
-            f"records: make {len(table[0]):,} demands in {buckets.count:,} buckets, must be at most "
-            f"{MAX_CELLS:,} rates; take longer buckets or shorter prefixes"
-        )
-    if not len(table[0]):
-        raise InputError(
-            "records: have no traffic from one node to another; are the prefixes of this network?"
-        )
-    cell = demand * buckets.count + pieces.bucket[is_used]
-    sums = np.bincount(cell, weights=piece_octets[is_used], minlength=len(table[0]) * buckets.count)
-    spread = rate * (rate - 1.0) * records.octets.astype(float) ** 2 / np.maximum(records.packets, 1)
-    variance = np.bincount(
-        demand, weights=(spread[pieces.record] * pieces.share)[is_used], minlength=len(table[0])
-    )
-    return Demands(
-        nodes=prefix_map.nodes,
-        classes=classes,
-        source=table[0],
-        target=table[1],
-        demand_class=table[2],
-        octets=sums.astype(float).reshape(len(table[0]), buckets.count),
-        variance=variance.astype(float),
-        buckets=buckets,
-        covered_s=_covered(records, buckets),
-        is_missing=np.bincount(pieces.bucket, minlength=buckets.count) == 0,
-        report=report,
-        files=files,
-    )
+    return classes
+
+
+def _add_uses(uses: Uses, records: FlowRecords, by_record: Floats, source: Ints, target: Ints) -> None:
+    """Add the octets (R,) of records that are counted by their use."""
+    is_mapped = (source != NO_NODE) & (target != NO_NODE)
+    is_local = is_mapped & (source == target)
+    uses.mapped += float(by_record[is_mapped & ~is_local].sum())
+    uses.local += float(by_record[is_local].sum())
+    uses.dropped += float(by_record[~is_mapped].sum())
+    uses.flows += count_flows(records)
+    for sums, high, low, node in (
+        (uses.sources, records.source_high, records.source_low, source),
+        (uses.targets, records.target_high, records.target_low, target),
+    ):
+        rows = np.flatnonzero((node == NO_NODE) & (by_record > 0))
+        if len(rows):
+            sums.add(high[rows], low[rows], by_record[rows])
 
 
 def _count_once(
@@ -405,79 +451,33 @@ def _classes(records: FlowRecords, ports: pd.DataFrame | None) -> tuple[Ints, tu
     return code, names
 
 
-def _pairs(
-    source: Ints, target: Ints, code: Ints, record: Ints, nodes: int, classes: int
-) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Return the demand of each piece, and source, target and class of each demand, in the order of nodes."""
-    key = (source[record] * nodes + target[record]) * classes + code[record]
-    distinct, demand = np.unique(key, return_inverse=True)
-    return demand, (distinct // classes // nodes, distinct // classes % nodes, distinct % classes)
-
-
-def _covered(records: FlowRecords, buckets: Buckets) -> Floats:
+def _covered(summary: Summary, buckets: Buckets) -> Floats:
     """Return the time of each bucket between the first start and the last end, s, shape (B,)."""
     begin = buckets.first_s + np.arange(buckets.count) * buckets.length_s
-    first, last = records.start_s.min(), records.end_s.max()
-    covered = np.minimum(begin + buckets.length_s, last) - np.maximum(begin, first)
+    covered = np.minimum(begin + buckets.length_s, summary.last_s) - np.maximum(begin, summary.first_s)
     # records of instants in one bucket cover it
     return np.where(covered > 0, covered, buckets.length_s)
 
 
-class _Octets(NamedTuple):
-    """Octets of all records, of those left out, and of those that a second exporter reported again."""
-
-    total: float
-    removed: float
-    repeated: float
-
-
-def _report(
-    records: FlowRecords,
-    rate: Ints,
-    by_record: Floats,
-    source: Ints,
-    target: Ints,
-    amounts: _Octets,
-    files: int,
-) -> Report:
-    """Return the report on records, with the octets (R,) of each that are counted."""
-    is_mapped = (source != NO_NODE) & (target != NO_NODE)
-    is_local = is_mapped & (source == target)
-    without: dict[str, float] = {}
-    for high, low, node in (
-        (records.source_high, records.source_low, source),
-        (records.target_high, records.target_low, target),
-    ):
-        rows = np.flatnonzero((node == NO_NODE) & (by_record > 0))
-        frame = pd.DataFrame({"high": high[rows], "low": low[rows] >> 8 << 8, "octets": by_record[rows]})
-        is_long = frame["high"] != -(1 << 63)
-        frame.loc[is_long, "high"] = frame.loc[is_long, "high"] // 65536 * 65536
-        frame.loc[is_long, "low"] = -(1 << 63)
-        sums = frame.groupby(["high", "low"])["octets"].sum().nlargest(MAX_NAMED)
-        for halves, octets in zip(sums.index.tolist(), sums.tolist(), strict=True):
-            name = _prefix_name(*halves)
-            without[name] = without.get(name, 0.0) + octets
+def _report(uses: Uses, summary: Summary, rate: Ints, files: int) -> Report:
+    """Return the report on records, of whose kinds `rate` is the sampling."""
+    without = uses.sources.largest(MAX_NAMED)
+    for name, octets in uses.targets.largest(MAX_NAMED).items():
+        without[name] = without.get(name, 0.0) + octets
     largest = dict(sorted(without.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_NAMED])
     return Report(
-        records=len(records),
+        records=summary.count,
         files=files,
-        octets=amounts.total,
-        removed=amounts.removed,
-        repeated=amounts.repeated,
-        mapped=float(by_record[is_mapped & ~is_local].sum()),
-        local=float(by_record[is_local].sum()),
-        dropped=float(by_record[~is_mapped].sum()),
+        octets=uses.octets,
+        removed=uses.removed,
+        repeated=uses.repeated,
+        mapped=uses.mapped,
+        local=uses.local,
+        dropped=uses.dropped,
         unmapped=largest,
-        samplings=_samplings(records, rate),
-        flows=count_flows(records),
+        samplings=_samplings(summary.kinds, rate),
+        flows=uses.flows,
     )
-
-
-def _prefix_name(high: int, low: int) -> str:
-    """Return the /24 of an IPv4 address, or the /48 of an IPv6 address."""
-    address = address_text(high, low)
-    length = 24 if ":" not in address else 48
-    return str(ipaddress.ip_network(f"{address}/{length}", strict=False))
 
 
 def _samplings(records: FlowRecords, rate: Ints) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +10,16 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner_models.flowrecords.captures import flow_begins
-from planner_models.flowrecords.cleaning import find_sampling, keep_once, make_buckets, spread_records
+from planner_models.flowrecords.cleaning import Duplicates, Pieces, find_sampling, keep_once, require_rule
 from planner_models.flowrecords.demands import Cleaning, RecordFiles, list_files
 from planner_models.flowrecords.prefixes import NO_NODE, PrefixMap, make_prefix_map
-from planner_models.flowrecords.reading import read_records
-from planner_models.flowrecords.records import FLOW_KEY, FlowRecords
+from planner_models.flowrecords.reading import ReadSettings, open_records
+from planner_models.flowrecords.records import FLOW_KEY, FlowRecords, join_records
+from planner_models.flowrecords.stored_records import StoredRecords
 from planner_models.flowrecords.tables import EXPORTERS, PREFIXES, read_optional
 
 
@@ -78,10 +79,11 @@ def read_flows(files: RecordFiles, cleaning: Cleaning, joining: Joining, *, with
     assert prefixes is not None
     exporters = read_optional(EXPORTERS, files.exporters)
     prefix_map = make_prefix_map(prefixes, match=cleaning.match)
-    records, _ = files.read_records()
-    return find_flows(
-        records, prefix_map, cleaning, joining, exporters=exporters, within=within, where=files.path.name
-    )
+    stored, _ = files.open_records()
+    with stored:
+        return find_flows(
+            stored, prefix_map, cleaning, joining, exporters=exporters, within=within, where=files.path.name
+        )
 
 
 def read_flow_sizes(path: Path, *, idle_s: float = 30.0) -> Floats:
@@ -91,16 +93,20 @@ def read_flow_sizes(path: Path, *, idle_s: float = 30.0) -> Floats:
 
     raises  InputError where files are faulty, or a record is sampled
     """
-    records, _ = read_records(list_files(path), idle_s=idle_s)
-    rate = find_sampling(records, sampling=1)
-    _require_unsampled(rate, path.name)
-    pieces = spread_records(records, make_buckets(records, None))
-    records = records.select(keep_once(records, pieces, records.octets.astype(float), "exporter", None))
-    records, first, _ = _find_first(records, idle_s)
-    octets = np.add.reduceat(records.octets.astype(float), first)
+    stored, _ = open_records(list_files(path), ReadSettings(idle_s=idle_s))
+    with stored:
+        _require_unsampled(find_sampling(stored.summary().kinds, sampling=1), path.name)
+        sizes = []
+        count = 0
+        for records in stored.parts():
+            rate = np.ones(len(records), dtype=np.int64)
+            joined = _join_part(records, rate, "exporter", None, idle_s)
+            sizes.append(joined.octets)
+            count += joined.records
+    octets = np.concatenate(sizes)
     if not (octets > 0).any():
         raise InputError(f"{path.name}: has no flow with bytes")
-    add_note(f"{path.name}: {len(records):,} records are {len(octets):,} flows, whose sizes are read")
+    add_note(f"{path.name}: {count:,} records are {len(octets):,} flows, whose sizes are read")
     return octets[octets > 0]
 
 
@@ -113,8 +119,48 @@ def _require_unsampled(rate: Ints, where: str) -> None:
         )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Joined:
+    """Flows of a part, in the order of their keys and starts: the first record, octets and packets, scaled.
+
+    records  number of records that are counted
+    """
+
+    first: FlowRecords
+    octets: Floats
+    packets: Floats
+    records: int
+
+    def select(self, rows: Bools | Ints) -> _Joined:
+        """Return some of the flows."""
+        return replace(
+            self, first=self.first.select(rows), octets=self.octets[rows], packets=self.packets[rows]
+        )
+
+
+def _join_part(
+    records: FlowRecords, rate: Ints, duplicates: Duplicates, exporters: pd.DataFrame | None, idle_s: float
+) -> _Joined:
+    """Return the flows of all records of some keys, counted once."""
+    scaled = records.octets * rate.astype(float)
+    rows = np.arange(len(records))
+    pieces = Pieces(record=rows, bucket=np.zeros(len(rows), dtype=np.int64), share=np.ones(len(rows)))
+    counts_once = keep_once(records, pieces, scaled, duplicates, exporters)
+    records, rate = records.select(counts_once), rate[counts_once]
+    if not len(records):
+        return _Joined(first=records, octets=np.empty(0), packets=np.empty(0), records=0)
+    records, first, order = _find_first(records, idle_s)
+    rate = rate[order]
+    return _Joined(
+        first=records.select(first),
+        octets=np.add.reduceat(records.octets * rate.astype(float), first),
+        packets=np.add.reduceat(records.packets * rate.astype(float), first),
+        records=len(records),
+    )
+
+
 def find_flows(
-    records: FlowRecords,
+    stored: StoredRecords,
     prefix_map: PrefixMap,
     cleaning: Cleaning,
     joining: Joining,
@@ -123,51 +169,88 @@ def find_flows(
     within: bool = False,
     where: str = "records",
 ) -> Flows:
-    """Return the flows of records (see `read_flows`)."""
-    rate = find_sampling(records, exporters=exporters, sampling=cleaning.sampling)
+    """Return the flows of records (see `read_flows`), found part by part."""
+    summary = stored.summary()
+    rate = find_sampling(summary.kinds, exporters=exporters, sampling=cleaning.sampling)
     if (rate > 1).any() and not joining.sizes_from_sampled:
         raise InputError(
             f"{where}: records are sampled, one packet of {int(rate.max()):,}, which misses small flows and "
             "distorts sizes; set sizes_from_sampled = true to read them so"
         )
-    count = len(records)
-    pieces = spread_records(records, make_buckets(records, None))
-    counts_once = keep_once(
-        records, pieces, records.octets * rate.astype(float), cleaning.duplicates, exporters
-    )
-    records, rate = records.select(counts_once), rate[counts_once]
-    records, first, order = _find_first(records, joining.idle_s)
-    rate = rate[order]
-    octets = np.add.reduceat(records.octets * rate.astype(float), first)
-    packets = np.add.reduceat(records.packets * rate.astype(float), first)
-    flows = records.select(first)
-    start_s = flows.start_s - flows.start_s.min()
-    source = prefix_map.find(flows.source_high, flows.source_low)
-    target = prefix_map.find(flows.target_high, flows.target_low)
-    is_mapped = (source != NO_NODE) & (target != NO_NODE)
-    lost = float(octets[~is_mapped].sum()) / max(float(octets.sum()), 1.0)
+    require_rule(summary, cleaning.duplicates, exporters)
+    sums = FlowSums()
+    shares: list[_Joined] = []
+    for part in stored.parts():
+        rate = find_sampling(part, exporters=exporters, sampling=cleaning.sampling)
+        joined = _join_part(part, rate, cleaning.duplicates, exporters, joining.idle_s)
+        if joined.records:
+            shares.append(_select_read(joined, prefix_map, joining, within, sums))
+    lost = sums.lost / max(sums.octets, 1.0)
     _require_mapped(cleaning, lost)
-    end_s = np.inf if joining.length_s is None else joining.start_s + joining.length_s
-    is_read = is_mapped & (start_s >= joining.start_s) & (start_s < end_s) & (octets > 0)
-    if not within:
-        is_read &= source != target
-    if not is_read.any():
+    read = [share.select(_is_in_time(share, joining, sums.first_s)) for share in shares]
+    records = join_records([share.first for share in read]) if read else summary.kinds.select(np.arange(0))
+    if not len(records):
         raise InputError(f"{where}: has no flow from one node to another in this time")
-    rows = np.flatnonzero(is_read)
-    rows = rows[np.argsort(start_s[rows], kind="stable")]
+    start_s = records.start_s - sums.first_s
+    order = np.lexsort((*(getattr(records, name) for name in FLOW_KEY), start_s))
+    records = records.select(order)
     add_note(
-        f"{where}: {count:,} records, {count - len(records):,} of them duplicates, are {len(first):,} flows, "
-        f"of which {len(rows):,} between nodes are read; {lost:.1%} of bytes have no prefix"
+        f"{where}: {summary.count:,} records, {summary.count - sums.records:,} of them duplicates, are "
+        f"{sums.flows:,} flows, of which {len(records):,} between nodes are read; {lost:.1%} of bytes have "
+        "no prefix"
     )
     return Flows(
-        start_s=start_s[rows] - joining.start_s,
-        octets=octets[rows],
-        packets=packets[rows],
-        source=source[rows],
-        target=target[rows],
+        start_s=start_s[order] - joining.start_s,
+        octets=np.concatenate([share.octets for share in read])[order],
+        packets=np.concatenate([share.packets for share in read])[order],
+        source=prefix_map.find(records.source_high, records.source_low),
+        target=prefix_map.find(records.target_high, records.target_low),
         nodes=prefix_map.nodes,
-        records=flows.select(rows),
+        records=records,
     )
+
+
+@dataclass(kw_only=True)
+class FlowSums:
+    """What is summed over the flows of all parts: records, flows, bytes, and bytes without a prefix.
+
+    first_s  start of the first flow, s since 1970
+    """
+
+    records: int = 0
+    flows: int = 0
+    octets: float = 0.0
+    lost: float = 0.0
+    first_s: float = np.inf
+
+
+def _select_read(
+    joined: _Joined, prefix_map: PrefixMap, joining: Joining, within: bool, sums: FlowSums
+) -> _Joined:
+    """Add the flows of a part to sums, and return those between nodes in the time, as far as it is known."""
+    source = prefix_map.find(joined.first.source_high, joined.first.source_low)
+    target = prefix_map.find(joined.first.target_high, joined.first.target_low)
+    is_mapped = (source != NO_NODE) & (target != NO_NODE)
+    sums.records += joined.records
+    sums.flows += len(joined.octets)
+    sums.octets += float(joined.octets.sum())
+    sums.lost += float(joined.octets[~is_mapped].sum())
+    sums.first_s = min(sums.first_s, float(joined.first.start_s.min()))
+    is_read = is_mapped & (joined.octets > 0)
+    if not within:
+        is_read &= source != target
+    # the first start of all parts is no later, so that a flow behind the end stays behind it
+    if joining.length_s is not None:
+        is_read &= joined.first.start_s - sums.first_s < joining.start_s + joining.length_s
+    return joined.select(is_read)
+
+
+def _is_in_time(joined: _Joined, joining: Joining, first_s: float) -> Bools:
+    """Return whether each flow starts in the time that is read, (F,)."""
+    start_s = joined.first.start_s - first_s
+    end_s = np.inf if joining.length_s is None else joining.start_s + joining.length_s
+    is_in_time: Bools = (start_s >= joining.start_s) & (start_s < end_s)
+    return is_in_time
 
 
 def _require_mapped(cleaning: Cleaning, lost: float) -> None:

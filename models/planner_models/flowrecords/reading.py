@@ -1,29 +1,28 @@
-"""Files of flow records: recognized by their first bytes, and read into one table."""
+"""Files of flow records: recognized by their first bytes, and read block by block."""
 
 from __future__ import annotations
 
 import json
 import zoneinfo
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from planner.contract.notes import add_note
-from planner.contract.tables import SHOWN_ROWS
-from planner.contract.units import DAY_S
 from planner.errors import InputError
 from planner_models.flowrecords.blocks import open_expanded
 from planner_models.flowrecords.captures import is_capture, read_capture
+from planner_models.flowrecords.clocks import StartHours, describe_far
 from planner_models.flowrecords.dialects import Form, find_dialect, split_header
 from planner_models.flowrecords.records import FlowRecords, join_records
+from planner_models.flowrecords.stored_records import MAX_RECORDS, StoredRecords
 from planner_models.flowrecords.text_records import read_text_records, text_form
 
 BEGIN_BYTES: Final = 1 << 16
-MAX_RECORDS: Final = 20_000_000
+MAX_HELD_RECORDS: Final = 20_000_000
+"""Records of sources that need all of them in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +35,36 @@ class ReadFile:
     columns: Mapping[str, str]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadSettings:
+    """How files of flow records are read.
+
+    columns    column of each field, for delimited tables and JSON objects of no known tool
+    time_zone  of times that do not say theirs
+    idle_s     gap between packets of a capture that ends a flow
+    """
+
+    columns: Mapping[str, str] | None = None
+    time_zone: str = "UTC"
+    idle_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.time_zone not in _names_of_zones():
+            raise InputError(
+                f"time_zone is '{self.time_zone[:60]}', must be a zone such as Europe/Berlin, or UTC"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FileBlock:
+    """Records of a block of a file, the form of the file in words, and the field of each column."""
+
+    records: FlowRecords
+    form: str
+    columns: Mapping[str, str]
+    has_zones: bool = True
+
+
 def read_records(
     paths: Sequence[Path],
     *,
@@ -43,26 +72,54 @@ def read_records(
     time_zone: str = "UTC",
     idle_s: float = 30.0,
 ) -> tuple[FlowRecords, list[ReadFile]]:
-    """Read the records of files of any form; the order of files and records does not matter.
+    """Read the records of files of any form into memory; the order of files and records does not matter.
 
-    columns    column of each field, for delimited tables and JSON objects of no known tool
-    time_zone  of times that do not say theirs
-    idle_s     gap between packets of a capture that ends a flow
-
-    raises     InputError for files that are none, and records far outside the time of all others
+    raises     InputError for files that are none, records far outside the time of all others, and more than
+               MAX_HELD_RECORDS
     """
-    if time_zone not in _names_of_zones():
-        raise InputError(f"time_zone is '{time_zone[:60]}', must be a zone such as Europe/Berlin, or UTC")
+    settings = ReadSettings(columns=columns, time_zone=time_zone, idle_s=idle_s)
     shares: list[FlowRecords] = []
-    files: list[ReadFile] = []
+    files = []
+    count = 0
     for path in sorted(paths):
-        records, file = _read_file(path, columns, time_zone, idle_s)
-        _require_one_time(records, path.name)
-        shares.append(records)
-        files.append(file)
-        if sum(map(len, shares)) > MAX_RECORDS:
-            raise InputError(f"{path.name}: makes over {MAX_RECORDS:,} records in all; read shorter times")
+
+        def add(records: FlowRecords, name: str = path.name) -> None:
+            nonlocal count
+            count += len(records)
+            require_few(count, MAX_HELD_RECORDS, name)
+            shares.append(records)
+
+        files.append(read_file(path, settings, add))
     return join_records(shares), files
+
+
+def open_records(paths: Sequence[Path], settings: ReadSettings) -> tuple[StoredRecords, list[ReadFile]]:
+    """Return the records of files of any form, in memory where they are few, else in a temporary file.
+
+    The caller enters the records as a context, whose end removes the file.
+
+    raises  InputError as `read_records`, for more than MAX_RECORDS, and where there is no space for the file
+    """
+    stored = StoredRecords()
+    files = []
+    try:
+        for path in sorted(paths):
+
+            def add(records: FlowRecords, name: str = path.name) -> None:
+                require_few(len(stored) + len(records), MAX_RECORDS, name)
+                stored.add(records)
+
+            files.append(read_file(path, settings, add))
+    except BaseException:
+        stored.close()
+        raise
+    return stored, files
+
+
+def require_few(count: int, limit: int, name: str) -> None:
+    """Raise InputError where there are more records than may be."""
+    if count > limit:
+        raise InputError(f"{name}: makes over {limit:,} records in all; read shorter times")
 
 
 @cache
@@ -71,44 +128,49 @@ def _names_of_zones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
 
 
-def _read_file(
-    path: Path, columns: Mapping[str, str] | None, time_zone: str, idle_s: float
-) -> tuple[FlowRecords, ReadFile]:
+def read_file(path: Path, settings: ReadSettings, add: Callable[[FlowRecords], None]) -> ReadFile:
+    """Read a file, and give each block of its records to `add`.
+
+    raises  InputError for a file that is none, and records far outside the time of all others
+    """
+    hours = StartHours()
+    count = 0
+    has_zones = True
+    block: FileBlock | None = None
+    for block in read_file_blocks(path, settings):
+        hours.add(block.records)
+        add(block.records)
+        count += len(block.records)
+        has_zones = has_zones and block.has_zones
+    assert block is not None
+    if not has_zones:
+        zone = settings.time_zone
+        reading = "are read as UTC; else set time_zone" if zone == "UTC" else f"are of {zone}"
+        add_note(f"assumed: {path.name}: times without a zone {reading}")
+    if not hours.is_one_time():
+        again = (same.records for same in read_file_blocks(path, settings))
+        raise describe_far(again, hours.limits(), path.name)
+    return ReadFile(path=path, form=block.form, records=count, columns=block.columns)
+
+
+def read_file_blocks(path: Path, settings: ReadSettings) -> Iterator[FileBlock]:
+    """Yield the records of a file in blocks, one or more; raise InputError for a file that is none."""
     with open_expanded(path) as file:
         begin = file.read(BEGIN_BYTES)
     if not begin:
         raise InputError(f"{path.name}: is empty")
     if is_capture(begin[:4]):
-        records = read_capture(path, idle_s=idle_s)
-        return records, ReadFile(path=path, form="capture of packets", records=len(records), columns={})
+        records = read_capture(path, idle_s=settings.idle_s)
+        yield FileBlock(records=records, form="capture of packets", columns={})
+        return
     if b"\0" in begin:
         raise InputError(f"{path.name}: is no text and no capture (pcap, pcapng); export it as CSV or JSON")
-    text = read_text_records(path, text_form(begin), columns=columns, time_zone=time_zone)
-    if not text.has_zones:
-        reading = "are read as UTC; else set time_zone" if time_zone == "UTC" else f"are of {time_zone}"
-        add_note(f"assumed: {path.name}: times without a zone {reading}")
-    file_read = ReadFile(path=path, form=text.dialect.name, records=len(text.records), columns=text.columns)
-    return text.records, file_read
-
-
-def _require_one_time(records: FlowRecords, name: str) -> None:
-    """Raise InputError for records over a day outside the time of the others: an exporter's clock is wrong.
-
-    That time is the middle half of the starts, and as much again on both sides.
-    """
-    lower, upper = np.quantile(records.start_s, [0.25, 0.75])
-    width = 2 * (upper - lower) + DAY_S
-    far = (records.start_s < lower - width) | (records.end_s > upper + width)
-    if not far.any():
-        return
-    rows = np.flatnonzero(far)
-    exporters = sorted({records.exporters[code] for code in records.exporter[rows].tolist() if code >= 0})
-    of = f", of exporter {', '.join(exporters[:SHOWN_ROWS])}" if exporters else ""
-    shown = np.datetime_as_string(np.array([records.start_s[rows[0]]]).astype("datetime64[s]"))[0]
-    raise InputError(
-        f"{name}: {len(rows):,} of {len(records):,} records are over a day outside the time of the others, "
-        f"the first at {shown}{of}; is a clock wrong?"
-    )
+    for text in read_text_records(
+        path, text_form(begin), columns=settings.columns, time_zone=settings.time_zone
+    ):
+        yield FileBlock(
+            records=text.records, form=text.dialect.name, columns=text.columns, has_zones=text.has_zones
+        )
 
 
 def recognize_file(path: Path) -> tuple[str, dict[str, str]] | None:

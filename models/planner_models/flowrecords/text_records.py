@@ -28,7 +28,7 @@ from planner_models.flowrecords.dialects import (
     split_header,
 )
 from planner_models.flowrecords.protocols import NUMBERS
-from planner_models.flowrecords.records import UNKNOWN, FlowRecords, address_text, join_records
+from planner_models.flowrecords.records import UNKNOWN, FlowRecords, address_text
 
 ROWS: Final = 1 << 16
 """Records whose cells are found at once, which limits memory whatever a file has."""
@@ -45,7 +45,7 @@ RETURN: Final = ord("\r")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextRecords:
-    """Records of one text file.
+    """Records of a block of a text file.
 
     dialect    of the file
     columns    field by column that was read, and "" for the others, in the file's order
@@ -86,32 +86,24 @@ class _Cells:
 
 def read_text_records(
     path: Path, form: Form, *, columns: Mapping[str, str] | None = None, time_zone: str = "UTC"
-) -> TextRecords:
-    """Read the records of a text file block by block.
+) -> Iterator[TextRecords]:
+    """Yield the records of a text file block by block, at most ROWS in each.
 
     columns    name of the column or key of each field, in place of a dialect
     time_zone  of times that do not say theirs
 
     raises     InputError for a file of no dialect, and for the first record that is none
     """
-    shares: list[FlowRecords] = []
-    has_zones = True
     source = _delimited(path, columns) if form == "csv" else _objects(path, columns)
-    dialect: Dialect | None = None
-    keys: list[str] = []
-    for cells, dialect_found, keys_found in source:
-        dialect, keys = dialect_found, keys_found
-        share, zoned = _records(cells, dialect, time_zone)
-        shares.append(share)
-        has_zones = has_zones and zoned
-    if dialect is None or not shares:
+    is_empty = True
+    for cells, dialect, keys in source:
+        records, has_zones = _records(cells, dialect, time_zone)
+        is_empty = False
+        yield TextRecords(
+            records=records, dialect=dialect, columns=dialect.fields_of(keys), has_zones=has_zones
+        )
+    if is_empty:
         raise InputError(f"{path.name}: has no flow record")
-    return TextRecords(
-        records=join_records(shares),
-        dialect=dialect,
-        columns=dialect.fields_of(keys),
-        has_zones=has_zones,
-    )
 
 
 Scanned = Iterator[tuple[_Cells, Dialect, list[str]]]

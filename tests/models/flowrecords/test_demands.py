@@ -19,6 +19,7 @@ from planner.errors import InputError
 from planner_models.flowrecords.demands import Cleaning, Demands, RecordFiles, find_demands, read_demands
 from planner_models.flowrecords.prefixes import make_prefix_map
 from planner_models.flowrecords.reading import read_records
+from planner_models.flowrecords.stored_records import store_records
 from tests.models.flowrecords.exports import FLOWS, PREFIXES, START, WRITERS, Flow, nfdump_old, sum_by_pair
 
 BUCKET_S = 300.0
@@ -42,9 +43,15 @@ def demands_of(
     name, write = WRITERS[writer]
     (folder / name).write_bytes(write(flows))
     records, files = read_records([folder / name])
-    prefix_map = make_prefix_map(prefix_table())
+    stored, prefix_map = store_records([records]), make_prefix_map(prefix_table())
     return find_demands(
-        records, prefix_map, cleaning, bucket_s=bucket_s, exporters=exporters, ports=ports, files=files
+        stored,
+        prefix_map,
+        cleaning,
+        bucket_s=bucket_s,
+        exporters=exporters,
+        ports=ports,
+        files=files,
     )
 
 
