@@ -153,9 +153,8 @@ def main() -> None:
     arguments = parser.parse_args()
     part_records = arguments.part_records or (1 << 14 if arguments.quick else partitions.PART_RECORDS)
     if arguments.measure:
-        for module in (partitions, stored_records):
-            module.PART_RECORDS = part_records  # type: ignore[misc]
-        stored_records.RUN_RECORDS = part_records  # type: ignore[misc]
+        vars(partitions)["PART_RECORDS"] = part_records
+        vars(stored_records).update(PART_RECORDS=part_records, RUN_RECORDS=part_records)
         path, flows = arguments.measure
         print(json.dumps(measure(Path(path), int(flows))))
         return

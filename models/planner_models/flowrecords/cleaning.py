@@ -199,6 +199,7 @@ def keep_once(
     octets: Floats,
     duplicates: Duplicates,
     exporters: pd.DataFrame | None,
+    flow: Ints | None = None,
 ) -> Bools:
     """Return the pieces that count, so that each packet counts once, shape (P,).
 
@@ -207,7 +208,8 @@ def keep_once(
     direction  those that were counted as they entered their exporter
     none       all
 
-    All records of a flow are given. What the rule needs is known (see `require_rule`).
+    All records of a flow are given; `flow` is its number where it is known. What the rule needs is known
+    (see `require_rule`).
     """
     if duplicates == "none":
         return np.ones(len(pieces.record), dtype=bool)
@@ -218,7 +220,7 @@ def keep_once(
         return _at_boundary(records, exporters)[0][pieces.record]
     if len(records.exporters) + int((records.exporter == UNKNOWN).any()) < 2:
         return np.ones(len(pieces.record), dtype=bool)
-    return _of_largest_exporter(records, pieces, octets)
+    return _of_largest_exporter(records, pieces, octets, number_flows(records) if flow is None else flow)
 
 
 def require_rule(summary: Summary, duplicates: Duplicates, exporters: pd.DataFrame | None) -> None:
@@ -252,11 +254,11 @@ def _at_boundary(records: FlowRecords, exporters: pd.DataFrame | None) -> tuple[
     return is_external, is_given
 
 
-def _of_largest_exporter(records: FlowRecords, pieces: Pieces, octets: Floats) -> Bools:
+def _of_largest_exporter(records: FlowRecords, pieces: Pieces, octets: Floats, flow: Ints) -> Bools:
     """Return whether each piece is of the largest exporter of its flow and bucket, shape (P,)."""
     # cells are flows and buckets, and pairs are those with an exporter, in the order of exporters
     buckets = int(pieces.bucket.max()) + 1
-    cell = np.unique(number_flows(records)[pieces.record] * buckets + pieces.bucket, return_inverse=True)[1]
+    cell = np.unique(flow[pieces.record] * buckets + pieces.bucket, return_inverse=True)[1]
     exporters = len(records.exporters) + 1
     distinct, pair = np.unique(
         cell * exporters + (records.exporter - UNKNOWN)[pieces.record], return_inverse=True

@@ -29,7 +29,7 @@ from planner_models.flowrecords.cleaning import (
     spread_records,
 )
 from planner_models.flowrecords.demand_sums import Cells, Uses
-from planner_models.flowrecords.partitions import count_flows
+from planner_models.flowrecords.partitions import number_flows
 from planner_models.flowrecords.prefixes import NO_NODE, Match, PrefixMap, make_prefix_map
 from planner_models.flowrecords.protocols import NUMBERS
 from planner_models.flowrecords.reading import ReadFile, ReadSettings, open_records
@@ -346,11 +346,13 @@ def _add_part(
     rate = find_sampling(records, exporters=exporters, sampling=cleaning.sampling)
     octets = records.octets * rate.astype(float)
     pieces = spread_records(records, buckets)
-    pieces, removed, repeated = _count_once(records, pieces, octets, cleaning.duplicates, exporters)
+    flow = number_flows(records)
+    pieces, removed, repeated = _count_once(records, pieces, octets, cleaning.duplicates, exporters, flow)
     source, target = _nodes(records, prefix_map, cleaning, exporters)
     code, classes = _classes(records, ports)
     piece_octets = octets[pieces.record] * pieces.share
     uses.octets += float(octets.sum())
+    uses.flows += int(flow.max()) + 1
     uses.removed += removed
     uses.repeated += repeated
     uses.bucket_pieces += np.bincount(pieces.bucket, minlength=buckets.count)
@@ -376,7 +378,6 @@ def _add_uses(uses: Uses, records: FlowRecords, by_record: Floats, source: Ints,
     uses.mapped += float(by_record[is_mapped & ~is_local].sum())
     uses.local += float(by_record[is_local].sum())
     uses.dropped += float(by_record[~is_mapped].sum())
-    uses.flows += count_flows(records)
     for sums, high, low, node in (
         (uses.sources, records.source_high, records.source_low, source),
         (uses.targets, records.target_high, records.target_low, target),
@@ -392,13 +393,15 @@ def _count_once(
     octets: Floats,
     duplicates: Duplicates,
     exporters: pd.DataFrame | None,
+    flow: Ints,
 ) -> tuple[Pieces, float, float]:
     """Return the pieces that count, and the bytes that are removed, and that other exporters saw too."""
     piece_octets = octets[pieces.record] * pieces.share
-    counts_once = keep_once(records, pieces, octets, duplicates, exporters)
+    counts_once = keep_once(records, pieces, octets, duplicates, exporters, flow)
     removed = repeated = float(piece_octets[~counts_once].sum())
     if duplicates == "none":
-        repeated = float(piece_octets[~keep_once(records, pieces, octets, "exporter", exporters)].sum())
+        is_first = keep_once(records, pieces, octets, "exporter", exporters, flow)
+        repeated = float(piece_octets[~is_first].sum())
     return pieces.select(counts_once), removed, repeated
 
 

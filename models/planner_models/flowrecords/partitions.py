@@ -81,8 +81,3 @@ def number_flows(records: FlowRecords) -> Ints:
     flow = np.empty(len(order), dtype=np.int64)
     flow[order] = np.cumsum(is_other)
     return flow
-
-
-def count_flows(records: FlowRecords) -> int:
-    """Return the number of distinct keys of flows."""
-    return int(number_flows(records).max()) + 1 if len(records) else 0

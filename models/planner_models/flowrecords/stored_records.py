@@ -104,7 +104,8 @@ class StoredRecords:
         self.waiting_count = 0
         self.run_begins.append(sum(int(counts.sum()) for counts in self.run_counts))
         self.run_counts.append(np.bincount(part, minlength=PARTS).astype(np.int64))
-        rows = rows[np.argsort(part, kind="stable")]
+        words = rows.view(np.int64).reshape(len(rows), -1)  # taken faster than records of several types
+        rows = np.take(words, np.argsort(part, kind="stable"), axis=0).view(ROW)[:, 0]
         try:
             if self.file is None:
                 # unbuffered: a full disk must not be met again when the file is closed
