@@ -22,12 +22,21 @@ for the packet switch as a fluid that works by day and by
 night. An observation of the demand may be limited by queues, old, noisy or coarse (`information`); the
 circuits that are scheduled on it serve the true demand.
 
+With `circuit_targets` of 2 and more, a sender's circuit may go to so many racks at once, as optical
+splitters make it; racks still receive over one circuit each. Such a circuit carries data of multicasts
+alone, at the rate of its slowest link, and all its racks receive what is sent. The plan says which bits
+(`transmissions`); a rack that has them already gains nothing. Designs `multicast` and `optimum` make such
+circuits (`multicast_program`, `multicast_formulation`); all others serve each copy as a demand of its own,
+and so does the packet switch.
+
 Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `demands(source_rack, target_rack, bits)`,
-`switch(night_us, window_us?, shortest_day_us?, circuit_switches?, dark?)` and optionally
-`coflows(coflow, source_rack, target_rack, bits)`; 1 Mbit/s is 1 bit/us. A plan is
+`switch(night_us, window_us?, shortest_day_us?, circuit_switches?, dark?, circuit_targets?)` and optionally
+`coflows(coflow, source_rack, target_rack, bits)` or
+`multicasts(multicast, source_rack, target_rack, bits)`, a row a target; 1 Mbit/s is 1 bit/us. A plan is
 `configurations(day, start_us, duration_us, source_rack, target_rack)` (with `switch` where there are
 several), `packet(source_rack, target_rack, bits)` and, for the switches, the port map
-`ports(switch, start_us, end_us, input_port, output_port)`.
+`ports(switch, start_us, end_us, input_port, output_port)` and
+`transmissions(day, multicast, first_bit, bits)`.
 
 >>> from planner_models import circuits
 >>> problem = circuits.problem.generators.rings(racks=8, count=2)
@@ -150,6 +159,7 @@ SYSTEM = System(
             "demand": "pairs served twice",
             "coverage": "pairs not served",
             "unserved": "pairs listed with false unserved demand",
+            "transmission": "circuits that are to send too much",
         },
     ),
     designs=DESIGNS,

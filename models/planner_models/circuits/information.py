@@ -24,6 +24,7 @@ from planner.contract.parameters import spread
 from planner.contract.signalling import FIGURE, NAME, NONE, Signalling
 from planner.search.tolerances import ROUNDING
 from planner_models.circuits.plan.check import derive_carried
+from planner_models.circuits.plan.multicast_plan import cut_transmissions
 from planner_models.circuits.plan.plan import Schedule, fill_packet_switch, packet_table, unserved_table
 from planner_models.circuits.problem.problem import Circuits
 
@@ -69,6 +70,13 @@ def count_transfers(problem: Circuits, plan: Schedule) -> Signalling:
     return _count_units(problem, plan, len(units))
 
 
+def count_multicasts(problem: Circuits, plan: Schedule) -> Signalling:
+    """Return the signalling where applications hand over all of a pair, and a multicast once."""
+    multicasts = problem.multicast_demands
+    alone = problem.bits - multicasts.copy_bits > ROUNDING * problem.bits
+    return _count_units(problem, plan, int(alone.sum()) + len(multicasts))
+
+
 def _count_units(problem: Circuits, plan: Schedule, units: int) -> Signalling:
     """Return the signalling of so many data units, of racks' reports and of the schedule."""
     unit_reports = Signalling(messages=units, bytes=units * (2 * NAME + FIGURE))
@@ -81,11 +89,16 @@ def _count_reports(problem: Circuits) -> Signalling:
 
 
 def _count_schedule(problem: Circuits, plan: Schedule) -> Signalling:
-    """Return the schedule's messages: to each circuit switch its own circuits, to the packet switch all."""
+    """Return the schedule's messages: to each circuit switch its own circuits, to the packet switch all.
+
+    What a circuit to several racks is to send goes with them.
+    """
     frame = plan.configurations
     if not len(frame):
         return NONE
     size = frame["day"].nunique() * FIGURE + len(frame) * 2 * NAME
+    if plan.transmissions is not None:
+        size += len(plan.transmissions) * (NAME + 2 * FIGURE)
     switches_used = frame["switch"].nunique() if problem.switches > 1 else 1
     return Signalling(messages=switches_used + 1, bytes=2 * size)
 
@@ -120,7 +133,14 @@ class Reports:
             return problem
         rng = np.random.default_rng([self.seed, 1])
         bits = add_noise(problem.demands["bits"].to_numpy(float), self.noise, rng)
-        return problem.with_bits(round_up(bits, 8 * self.granularity_bytes))
+        degraded = problem.with_bits(round_up(bits, 8 * self.granularity_bytes))
+        if problem.multicasts is None:
+            return degraded
+        number_of, names = pd.factorize(problem.multicasts["multicast"])
+        first = np.unique(number_of, return_index=True)[1]
+        bits = add_noise(problem.multicasts["bits"].to_numpy(float)[first], self.noise, rng)
+        assert len(names) == len(first)
+        return degraded.with_multicast_bits(round_up(bits, 8 * self.granularity_bytes)[number_of])
 
 
 @spread(reports=Reports())
@@ -129,7 +149,23 @@ def observe_demand(
     *,
     reports: Reports,
 ) -> Circuits:
-    """Return all of the demand, as old, as noisy and as coarse as it is reported."""
+    """Return all of the demand, as old, as noisy and as coarse as it is reported.
+
+    Each copy of a multicast is a demand of its own, as hosts report it that send copies one by one.
+    """
+    return reports.degrade(reports.age(problem.as_unicast()))
+
+
+@spread(reports=Reports())
+def observe_multicasts(
+    problem: Circuits,
+    *,
+    reports: Reports,
+) -> Circuits:
+    """Return all of the demand with multicasts as such, as noisy and as coarse as it is reported.
+
+    Age is of the other demands: applications announce the targets of a multicast.
+    """
     return reports.degrade(reports.age(problem))
 
 
@@ -159,7 +195,7 @@ def observe_queues(
     source  Mukerjee 2018, 2.5.1; `fill_share` after its published emulator (github.com/mukerjee/etalon),
             which scales lengths up to half of the week and then makes the days as long as all of it
     """
-    then = reports.age(problem)
+    then = reports.age(problem.as_unicast())
     depth = depth_packets * packet_bytes * 8
     held = then.with_bits(np.minimum(then.demands["bits"].to_numpy(float), depth))
     return _fill_week(reports.degrade(held), fill_share)
@@ -185,7 +221,7 @@ def observe_data_units(
 
     source  Mukerjee 2018, 2.5.2
     """
-    then = reports.age(problem)
+    then = reports.age(problem.as_unicast())
     handed_over = connections * unit_bytes * 8
     bits = then.demands["bits"].to_numpy(float)
     if (bits > handed_over).any():
@@ -246,8 +282,12 @@ def _fill_week(problem: Circuits, share: float) -> Circuits:
 
 
 def realize(truth: Circuits, observed: Circuits, plan: Schedule) -> Schedule:  # noqa: ARG001
-    """Return the planned circuits with the most true remaining demand that the packet switch can carry."""
-    circuits = Schedule(configurations=plan.configurations, packet=plan.packet.iloc[:0])
+    """Return the planned circuits with the most true remaining demand that the packet switch can carry.
+
+    What a circuit to several racks would send beyond the end of a multicast is left out.
+    """
+    plan = replace(plan, transmissions=cut_transmissions(truth, plan.transmissions))
+    circuits = replace(plan, packet=plan.packet.iloc[:0], ports=None, unserved=None)
     remaining = (truth.bits - derive_carried(truth, circuits).circuit_bits)[truth.pairs]
     remaining[remaining <= ROUNDING * truth.pair_bits] = 0.0
     extra = fill_packet_switch(truth, remaining)

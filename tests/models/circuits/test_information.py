@@ -23,7 +23,12 @@ DEGRADABLE = [
     design
     for design in SYSTEM.designs
     if design.observe
-    in (information.observe_demand, information.observe_queues, information.observe_data_units)
+    in (
+        information.observe_demand,
+        information.observe_multicasts,
+        information.observe_queues,
+        information.observe_data_units,
+    )
 ]
 FAST: dict[str, dict[str, Any]] = {"search": {"steps": 1_000}}
 """Parameters of a design that searches for long by default."""

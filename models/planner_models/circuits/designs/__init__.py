@@ -11,6 +11,7 @@ from planner_models.circuits.designs import (
     birkhoff_decomposition,
     eclipse,
     equal_days,
+    multicast_circuits,
     optimum,
     simulated_annealing,
     solstice,
@@ -18,10 +19,12 @@ from planner_models.circuits.designs import (
 )
 from planner_models.circuits.information import (
     count_data_units,
+    count_multicasts,
     count_queue_reports,
     count_transfers,
     observe_data_units,
     observe_demand,
+    observe_multicasts,
     observe_queues,
 )
 
@@ -52,6 +55,13 @@ _on_data_units = partial(
     Design,
     observe=observe_data_units,
     signalling=count_data_units,
+    mechanism=Mechanism.TRANSPARENCY,
+    messages=HOST_REPORTS,
+)
+_on_multicasts = partial(
+    Design,
+    observe=observe_multicasts,
+    signalling=count_multicasts,
     mechanism=Mechanism.TRANSPARENCY,
     messages=HOST_REPORTS,
 )
@@ -134,7 +144,13 @@ DESIGNS: Final = (
         messages="none",
         source="Mukerjee 2018, 2.5.4",
     ),
-    _on_transfers(
+    _on_multicasts(
+        name="multicast",
+        title="Multicast circuits",
+        decide=multicast_circuits.schedule,
+        source="greedy over days of " + ECLIPSE + " with circuits to several racks (Xia et al. 2015, Blast)",
+    ),
+    _on_multicasts(
         name="optimum",
         title="Optimal schedule",
         decide=optimum.schedule,

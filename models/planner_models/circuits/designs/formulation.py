@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from planner.errors import InputError
+from planner_models.circuits.designs import multicast_formulation
 from planner_models.circuits.problem.problem import Circuits
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
                 k_sdij <= sum of z_sdM over M with i -> j,  and the same for day d + 1
                 sum of z_sdM over M <= 1,  and no more in day d + 1 than in day d
 
+    Where circuits go to several racks, it is the model of `multicast_formulation`.
+
     Bits and microseconds. InputError for more than 6 racks, as there are n! permutations, and where the
     order counts for more than 10,000 days times permutations.
 
@@ -44,6 +47,8 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
     """
     import pyomo.environ as pyo  # only where the formal model is wanted
 
+    if problem.uses_multicast_circuits:
+        return multicast_formulation.formulation(problem)
     n = len(problem.racks)
     if n > MOST_RACKS:
         raise InputError(f"formulation: {n} racks have {n}! permutations, must be at most {MOST_RACKS} racks")

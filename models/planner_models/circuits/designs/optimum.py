@@ -34,6 +34,8 @@ from planner_models.circuits.designs import (
     equal_days,
     kept_circuits,
     matchings,
+    multicast_circuits,
+    multicast_program,
     simulated_annealing,
     solstice,
     upper_bound,
@@ -42,6 +44,7 @@ from planner_models.circuits.designs.partial_schedule import choose_day_us
 from planner_models.circuits.designs.week_program import ScaledProblem, build_schedule_program, split_columns
 from planner_models.circuits.information import observe_data_units, observe_queues
 from planner_models.circuits.plan import plan as schedules
+from planner_models.circuits.plan.multicast_plan import make_plan as make_multicast_plan
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
@@ -89,6 +92,20 @@ HEURISTICS: Final[tuple[Heuristic, ...]] = (
     lambda problem, deadline: birkhoff_decomposition.decompose_scaled(problem, deadline=deadline),
 )
 """Schedules by the other designs of the system, until a deadline."""
+MostConfigurations = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=100_000,
+        description="configurations of circuits to several racks up to which an integer program proves the "
+        "optimum; beyond, the greedy schedule with a bound",
+    ),
+]
+OneTarget = Annotated[
+    bool,
+    Field(description="circuits go to one rack each, even where they may go to several; copies are unicast"),
+]
+ONE_TARGET_SCOPE: Final = "circuits to one rack each"
 MODEL_MATCHINGS: Final = 1_000  # matchings up to which `model` has them all
 
 
@@ -98,6 +115,8 @@ def schedule(
     *,
     most_matchings: MostMatchings = 100_000,
     most_circuits: MostCircuits = 100,
+    most_configurations: MostConfigurations = 500,
+    one_target: OneTarget = False,
     steps: simulated_annealing.Steps = 20_000,
     options: Options = Options(),
 ) -> Decision[Schedule]:
@@ -108,16 +127,55 @@ def schedule(
     switches, or circuits that stay up at night, `day_program` does where it is small. Else the plan has
     the bound of `upper_bound.bound_schedules`. It is never worse than the schedules of the other designs that
     end before the time limit.
+
+    Where circuits may go to several racks with data of multicasts, `multicast_program` proves the optimum
+    over all configurations where these can be listed; else the plan is the greedy one of
+    `multicast_circuits`, with the bound.
     """
     report = partial(progress.report, "served_mbps")
-    return solve(
-        problem,
+    if problem.uses_multicast_circuits and not one_target:
+        return solve_multicasts(problem, most_configurations=most_configurations, options=options)
+    decision = solve(
+        problem.as_unicast(),
         most_matchings=most_matchings,
         most_circuits=most_circuits,
         steps=steps,
         options=options,
         report=report,
     )
+    if not problem.uses_multicast_circuits or decision.proof.bound is None:
+        return decision
+    return replace(decision, proof=replace(decision.proof, bound_scope=ONE_TARGET_SCOPE))
+
+
+def solve_multicasts(
+    problem: Circuits, *, most_configurations: int = 500, options: Options = Options()
+) -> Decision[Schedule]:
+    """Return the decision of `schedule` where circuits may go to several racks."""
+    deadline = Deadline.of(options)
+    proven = upper_bound.bound_schedules(
+        problem, options=deadline.share(ANNEALING_SHARE).options(options)
+    ).proof
+    plan = multicast_circuits.find_best_plan(
+        problem, deadline=deadline.share(KEPT_SHARE), options=deadline.options(options)
+    )
+    bound, backend = proven.bound, proven.backend
+
+    def rate(made: tuple[Schedule, float, float]) -> float:
+        return schedules.served_rate(problem, made[1], made[2])
+
+    is_open = bound is None or rate(plan) < bound * (1 - (options.gap or OPTIMAL))
+    if is_open and not deadline.is_over and multicast_program.can_list_families(problem):
+        every = multicast_program.list_configurations(
+            problem, most_configurations, deadline.share(LISTING_SHARE)
+        )
+        if every is not None:
+            days, upper, backend = multicast_program.solve(problem, every, deadline.options(options))
+            if days is not None:
+                plan = max(plan, make_multicast_plan(problem, days), key=rate)
+            if upper is not None:
+                bound = upper if bound is None else min(bound, upper)
+    return schedules.judge_plan(problem, *plan, bound=bound, backend=backend, options=options)
 
 
 def solve(
@@ -303,12 +361,26 @@ def build_model(
     problem: Circuits,
     *,
     most_matchings: MostMatchings = MODEL_MATCHINGS,
+    most_configurations: MostConfigurations = 500,
+    one_target: OneTarget = False,
     steps: simulated_annealing.Steps = 20_000,
 ) -> LinearProgram:
     """Return the whole integer program over all maximal matchings, or over good ones where they are many.
 
-    `schedule` never solves it whole: see `column_generation`.
+    `schedule` never solves it whole: see `column_generation`. Where circuits go to several racks, it is
+    that of `multicast_program`, which it does solve.
     """
+    if one_target:
+        problem = problem.as_unicast()
+    if problem.uses_multicast_circuits:
+        every = multicast_program.list_configurations(problem, most_configurations)
+        if every is None or not multicast_program.can_list_families(problem):
+            raise InputError(
+                f"optimum: has no model for more than {most_configurations:,} configurations of circuits to "
+                "several racks"
+            )
+        model = multicast_program.ConfigurationProgram(problem=problem, configurations=every)
+        return model.task.describe(model.build())
     if problem.switches > 1 or problem.dark == "changed":
         raise InputError(
             "optimum: has a model for one circuit switch that is all dark at night, and no other"

@@ -17,7 +17,8 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
-from planner_models.circuits.designs.week_program import BlockProgram, ScaledProblem
+from planner_models.circuits.designs import multicast_bound
+from planner_models.circuits.designs.week_program import BlockProgram, ScaledProblem, split_columns
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
@@ -52,7 +53,8 @@ def bound_schedules(
     where it chooses no whole number, the best whole one is next to it. With every length a kind of
     its own this is the linear program over all matchings and lengths (Birkhoff, von Neumann).
 
-    Where only circuits that change are dark, each rack's nights are counted alone.
+    Where only circuits that change are dark, each rack's nights are counted alone. Where circuits go to
+    several racks, days are of one kind, and the program is that of `multicast_bound`.
     """
     return prove_bound(problem, kinds=kinds, options=options)
 
@@ -72,8 +74,7 @@ def prove_bound(
     if solution.x is None:
         return _make_bound(problem, None, solution, ports)
     bound = solution.bound
-    first = len(problem.pair_bits) * (_count_kinds(problem, kinds) + 1)
-    days = float(solution.x[first : first + _count_kinds(problem, kinds)].sum())
+    days = float(split_columns(program, solution.x)["days"].sum())
     if problem.dark != "changed" and abs(days - round(days)) > 1e-7:
         around: list[Solution] = []
         for day_count in (math.floor(days), math.ceil(days)):
@@ -96,6 +97,7 @@ def bound_by_ports(problem: Circuits, *, free_nights: int = 0) -> float:
 
     In N days a rack serves at most its N largest pairs over circuits, in the time that N nights leave, at
     its fastest circuit's rate on each circuit switch; and over the packet switch what its link carries.
+    Where circuits go to several racks, only what racks receive counts.
     The number of days is the same for all racks; where only circuits that change are dark, each rack's own.
     Without a window the busiest rack says how long all demand takes at least.
 
@@ -106,7 +108,7 @@ def bound_by_ports(problem: Circuits, *, free_nights: int = 0) -> float:
     if problem.window_us is not None:
         return _serve_in_days(problem, problem.window_us, free_nights) / problem.window_us
     rates: list[float] = []
-    for way in (0, 1):
+    for way in (1,) if problem.uses_multicast_circuits else (0, 1):
         demand = problem.bits.sum(axis=1 - way)
         port_mbps = problem.switches * problem.circuit_mbps.max(axis=1 - way) + problem.packet_mbps
         served_pairs = demand > 0
@@ -132,6 +134,8 @@ def _serve_in_days(problem: Circuits, window_us: float, free_nights: int) -> flo
             circuits = np.minimum(circuits, circuit_mbps[rack] * lit_us)
             upper = np.minimum(largest[-1], circuits + packet_bits[rack])
             served[way] += upper if problem.dark == "all" else upper.max()
+    if problem.uses_multicast_circuits:
+        served = served[1:]
     return float(served.min(axis=0).max())
 
 
@@ -167,6 +171,8 @@ def build_model(
     number and time of days, and without a window the end. Where only circuits that change are dark,
     N and T are (2n,), of each rack's sending and receiving, and days are of one kind.
     """
+    if problem.uses_multicast_circuits:
+        return multicast_bound.build_model(problem, days=days)
     task = ScaledProblem(problem=problem)
     count, lines = len(task.wanted), len(task.packet)
     apart = problem.dark == "changed"

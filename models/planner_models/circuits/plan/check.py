@@ -13,12 +13,13 @@ from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, allowance, differs, exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.circuits.plan.plan import Schedule, fill_links, port_map
+from planner_models.circuits.plan.transmissions import Transmitted, derive_transmitted
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import ENDS, Racks
 
 LEFT: Final = 10 * EXACT
 """Share of what is wanted by which the amount that is left may differ: plans leave rests below EXACT out."""
-PORT_KEY: Final = ("start_us", "input_port", "switch")
+PORT_KEY: Final = ("output_port", "start_us", "input_port", "switch")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,6 +30,7 @@ class Carried:
                   night after the last day of their switch is over, whatever the plan says
     packet_bits   (n, n) what the packet switch is to carry
     start_us, end_us, switch  (days,) by switch, from 0, and in order of time
+    multicasts    what circuits to several racks send; None where there are none
     """
 
     circuit_bits: NDArray[np.float64]
@@ -36,6 +38,7 @@ class Carried:
     start_us: NDArray[np.float64]
     end_us: NDArray[np.float64]
     switch: NDArray[np.int64]
+    multicasts: Transmitted | None = None
 
     def served_bits(self, problem: Circuits) -> NDArray[np.float64]:
         """Return (n, n) the service of both switches within the limits of links, never above demand."""
@@ -64,7 +67,7 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
     """Return the traffic that the plan carries; raises PlanRejected if it is no schedule."""
     frame = plan.configurations
     frame = frame if "switch" in frame else frame.assign(switch=1.0)
-    source, target = require_matchings(problem, frame)
+    source, target = require_matchings(problem, frame, targets=problem.circuit_targets)
     for column in ("start_us", "duration_us"):
         values = frame[column].to_numpy(float)
         if not (np.isfinite(values) & (values >= 0)).all():
@@ -84,16 +87,26 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
     end = start + frame["duration_us"].to_numpy(float)[first]
     rank = np.empty_like(order)  # of each day
     rank[order] = np.arange(len(order))
+    lit_us = _lit_us(problem, start[order], end[order], switch[order])[rank[day]]
+    multicasts = derive_transmitted(
+        problem, plan.transmissions, frame["day"].to_numpy(float), source, target, lit_us
+    )
+    if multicasts is not None:  # circuits to several racks carry multicasts alone
+        lit_us = np.where(multicasts.is_shared, 0.0, lit_us)
     up = np.zeros_like(problem.bits)
-    np.add.at(up, (source, target), _lit_us(problem, start[order], end[order], switch[order])[rank[day]])
+    np.add.at(up, (source, target), lit_us)
     if problem.dark == "changed":
         np.add.at(
             up,
             (source, target),
             _night_work_us(problem, rank[day], source, target, start[order], end[order], switch[order]),
         )
+    carried_bits = up * problem.circuit_mbps
+    if multicasts is not None:
+        carried_bits += multicasts.received_bits
     return Carried(
-        circuit_bits=np.minimum(problem.bits, up * problem.circuit_mbps),
+        circuit_bits=np.minimum(problem.bits, carried_bits),
+        multicasts=multicasts,
         packet_bits=packet,
         start_us=start[order],
         end_us=end[order],
@@ -159,9 +172,12 @@ def _night_work_us(
     return saved_us
 
 
-def require_matchings(racks: Racks, frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def require_matchings(
+    racks: Racks, frame: pd.DataFrame, *, targets: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of `racks` of each circuit's ends, which make a matching of each day.
 
+    targets  number of racks that a sender may have circuits to in a day
     raises  PlanRejected for an unknown rack, a rack to itself or with two circuits of a day, and circuits
             of a day that do not start and end together, on one switch
     """
@@ -176,16 +192,30 @@ def require_matchings(racks: Racks, frame: pd.DataFrame) -> tuple[NDArray[np.int
             raise PlanRejected(
                 "configurations: the circuits of a day must start and end together, on one switch"
             )
-    for column, verb, rack in zip(ENDS, ("sends", "receives"), (source, target), strict=True):
-        twice = np.ones(len(frame), dtype=bool)
-        twice[np.unique(day * len(racks.racks) + rack, return_index=True)[1]] = False
-        if twice.any():
-            row = int(np.argmax(twice))
+    for column, verb, rack, most in zip(
+        ENDS, ("sends", "receives"), (source, target), (targets, 1), strict=True
+    ):
+        surplus = number_within(day * len(racks.racks) + rack) >= most
+        if surplus.any():
+            row = int(np.argmax(surplus))
+            count = "two" if most == 1 else f"{most + 1}"
+            rule = "must be a matching" if targets == 1 else f"must be at most {most}"
             raise PlanRejected(
-                f"configurations row {row + 1}: rack '{frame[column].iloc[row]}' {verb} over two circuits "
-                f"in day {frame['day'].iloc[row]:g}, must be a matching"
+                f"configurations row {row + 1}: rack '{frame[column].iloc[row]}' {verb} over {count} "
+                f"circuits in day {frame['day'].iloc[row]:g}, {rule}"
             )
     return source, target
+
+
+def number_within(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return (rows,) the number of earlier rows of the same group."""
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    begins = np.flatnonzero(np.diff(ordered, prepend=-1) != 0)
+    lengths = np.diff(np.append(begins, len(groups)))
+    earlier = np.empty(len(groups), dtype=np.int64)
+    earlier[order] = np.arange(len(groups)) - np.repeat(begins, lengths)
+    return earlier
 
 
 def require_racks(
@@ -211,6 +241,7 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     demand        a pair is served twice: more over both switches than is wanted
     coverage      without a week: demand that is neither served nor listed as unserved
     unserved      demand that is listed as unserved, where a plan lists it, is not what is left
+    transmission  a circuit to several racks is to send more than it carries in a day
 
     PlanRejected where it is no schedule: an unknown rack, circuits of a day that are no matching.
     """
@@ -241,6 +272,8 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     if window is None:
         accounted = served if listed is None else served + listed
         violations += _pairs(problem, "coverage", falls_short(accounted, demand), served)
+    if carried.multicasts is not None:
+        violations += carried.multicasts.report_violations()
     if listed is not None:
         remaining = np.maximum(demand - served, 0.0) + problem.unreachable_bits
         # what is left is the difference of what is wanted and served, exact relative to these

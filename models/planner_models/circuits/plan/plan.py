@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.contract.table import Table, number
+from planner.contract.table import Table, label, number
 from planner.contract.tables import collect_tables, validate_tables
 from planner.formatting import amount
 from planner.options import Options
@@ -30,7 +30,7 @@ from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_BITS, 
 MOST_DAYS: Final = 10**9
 CONFIGURATIONS: Final = Table(
     name="configurations",
-    about="a circuit in a day; the circuits of a day are a matching",
+    about="a circuit in a day; the circuits of a day are a matching, or a sender's go to several racks",
     columns={
         "day": number("number of the day, from 1", at_least=1, at_most=MOST_DAYS, whole=True),
         "start_us": number("start of the day, us", at_least=0, at_most=MOST_US),
@@ -66,7 +66,18 @@ UNSERVED: Final = Table(
     key=ENDS,
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (CONFIGURATIONS, PACKET, PORTS, UNSERVED)
+TRANSMISSIONS: Final = Table(
+    name="transmissions",
+    about="data of a multicast that the circuit of its source sends to all its racks in a day",
+    columns={
+        "day": number("number of the day, from 1", at_least=1, at_most=MOST_DAYS, whole=True),
+        "multicast": label("name of the multicast"),
+        "first_bit": number("first bit of its data that is sent, from 0", at_least=0, at_most=MOST_BITS),
+        "bits": number("amount that is sent, bits", more_than=0, at_most=MOST_BITS),
+    },
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (CONFIGURATIONS, PACKET, PORTS, UNSERVED, TRANSMISSIONS)
 IDLE: Final = -1
 SAME: Final = SUM_ROUNDING  # share by which amounts differ that are the same but for rounding
 SERVED: Final = FEASIBILITY  # share of the demand that may be missing where all is served
@@ -84,12 +95,14 @@ class Schedule:
     ports           or None: switch, start_us, end_us, input_port, output_port; says for switches what
                     configurations says for people, and `check` requires that both say the same
     unserved        or None: source_rack, target_rack, bits; demand that is left out as capacity is short
+    transmissions   or None: day, multicast, first_bit, bits; what circuits to several racks send
     """
 
     configurations: pd.DataFrame
     packet: pd.DataFrame
     ports: pd.DataFrame | None = None
     unserved: pd.DataFrame | None = None
+    transmissions: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return configurations and packet, and ports and unserved demand where they are known."""
@@ -358,7 +371,26 @@ def make_decision(
 
     is_cut  whether a time limit ended the search
     """
-    plan, served, finish_us = make_plan(problem, days)
+    return judge_plan(
+        problem, *make_plan(problem, days), bound=bound, backend=backend, options=options, is_cut=is_cut
+    )
+
+
+def judge_plan(
+    problem: Circuits,
+    plan: Schedule,
+    served: float,
+    finish_us: float,
+    *,
+    bound: float | None = None,
+    backend: str | None = None,
+    options: Options = Options(),
+    is_cut: bool = False,
+) -> Decision[Schedule]:
+    """Return the decision for a plan, as `make_decision` does.
+
+    served, finish_us  bits that the plan serves, and when it is done
+    """
     proof = judged(
         "max",
         served_rate(problem, served, finish_us),
@@ -369,6 +401,8 @@ def make_decision(
         is_cut=is_cut,
     )
     offered = float(problem.demands["bits"].sum())
+    if problem.multicasts is not None:
+        offered += float(problem.multicasts["bits"].sum())
     unserved = offered - served
     if options.service == "best" or unserved <= SERVED * offered:
         return Decision(plan=plan, proof=proof)
@@ -386,7 +420,8 @@ def _prove_unserved(problem: Circuits, proof: Proof, unserved_bits: float) -> Pr
     if window is not None:
         rate = problem.racks["circuit_mbps"].to_numpy(float) * problem.switches
         upper = rate * (window - problem.night_us) + problem.packet_mbps * window
-        for axis, verb in ((1, "send"), (0, "receive")):
+        ways = ((1, "send"), (0, "receive"))
+        for axis, verb in ways[1:] if problem.uses_multicast_circuits else ways:
             load = problem.bits.sum(axis=axis)
             reasons += [
                 f"rack '{problem.names[i]}' must {verb} {amount(load[i], 'bits')}, its links carry at most "

@@ -5,14 +5,15 @@ Adjustments of racks, their links and the demand between them, which several sys
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeVar
 
 from pydantic import Field
 
 from planner.contract.parameters import spread
-from planner_models.circuits.problem.problem import MOST_SWITCHES, Circuits, Dark
+from planner_models.circuits.problem.problem import MOST_CIRCUIT_TARGETS, MOST_SWITCHES, Circuits, Dark
 from planner_models.circuits.problem.racks import Racks, require_fit
+from planner_models.circuits.problem.technologies import TECHNOLOGIES, TechnologyName
 
 RacksT = TypeVar("RacksT", bound=Racks)
 FlowScale = Annotated[
@@ -91,15 +92,33 @@ def adjust(
         Dark | None, Field(description="circuits that are dark at night: all, or only those that change")
     ] = None,
     night_us: NightChange = None,
+    circuit_targets: Annotated[
+        Annotated[int, Field(ge=1, le=MOST_CIRCUIT_TARGETS)] | None,
+        Field(description="racks that the circuit of a sender reaches at once; none: as given"),
+    ] = None,
+    technology: Annotated[
+        TechnologyName | None,
+        Field(
+            description="circuits of a technology, with the rate and reconfiguration time of a prototype; "
+            "none: as given"
+        ),
+    ] = None,
     racks: RackAdjustments,
 ) -> Circuits:
     """Return the problem with its demands scaled, over other switches, and with failed racks.
 
+    A technology sets the rate of all racks' circuits, and `night_us` unless that is set too; factors of
+    rates come after it.
+
     raises  InputError for a night that, with the shortest day, does not fit the week, and for a name that
             is no rack, or no pair of racks
     """
+    if technology is not None:
+        made = TECHNOLOGIES[technology]
+        night_us = made.night_us if night_us is None else night_us
+        problem = replace(problem, racks=problem.racks.assign(circuit_mbps=made.circuit_mbps))
     if night_us is not None and problem.window_us is not None:
         require_fit(night_us, problem.shortest_day_us, "window_us", problem.window_us)
     return racks.apply(problem.scale(scale, pairs=racks.demand_factors)).with_switch(
-        circuit_switches=circuit_switches, dark=dark, night_us=night_us
+        circuit_switches=circuit_switches, dark=dark, night_us=night_us, circuit_targets=circuit_targets
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner_models.circuits.problem.network import GeneratedNetwork
-from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.problem import MOST_CIRCUIT_TARGETS, Circuits
 
 Racks = Annotated[int, Field(ge=2, le=2048, description="number of racks")]
 Load = Annotated[
@@ -211,9 +212,57 @@ def mixed(
     return network.problem(bits)
 
 
+@spread(network=GeneratedNetwork(bounded=False))
+def replicas(
+    *,
+    racks: Racks = 8,
+    writers: Annotated[int, Field(ge=1, le=2_048, description="racks that write, the first ones")] = 2,
+    blocks: Annotated[
+        int, Field(ge=1, le=100_000, description="blocks that are written, evenly over the racks that write")
+    ] = 16,
+    block_mb: Annotated[float, Field(gt=0, description="size of a block, MB of 10^6 bytes")] = 128.0,
+    copies: Annotated[
+        int, Field(ge=1, le=2_047, description="other racks that each block is written to, drawn for each")
+    ] = 2,
+    circuit_targets: Annotated[
+        int, Field(ge=1, le=MOST_CIRCUIT_TARGETS, description="racks that a sender's circuit reaches at once")
+    ] = 2,
+    network: GeneratedNetwork,
+    seed: Seed = 0,
+) -> Circuits:
+    """Generate writes to a distributed file system that keeps each replica of a block in a rack of its own.
+
+    The first replica stays in the rack that writes; the others are a multicast, one for all blocks of a rack
+    that go to the same racks.
+
+    source  Mukerjee 2018, 2.6.1 (writes of HDFS) and chapter 5 (HDFS over multicast circuits); Apache Hadoop,
+            BlockPlacementPolicyRackFaultTolerant (each replica in another rack)
+    raises  InputError  more racks that write than racks, or more copies than other racks
+    """
+    if writers > racks:
+        raise InputError(f"writers is {writers:,}, must be at most racks, {racks:,}")
+    if copies > racks - 1:
+        raise InputError(f"copies is {copies:,}, must be at most the number of other racks, {racks - 1:,}")
+    rng = np.random.default_rng(seed)
+    bits: dict[tuple[int, ...], float] = {}
+    for block in range(blocks):
+        source = block % writers
+        others = rng.choice(racks - 1, copies, replace=False)
+        key = source, *sorted((source + 1 + others) % racks)
+        bits[key] = bits.get(key, 0.0) + block_mb * 8e6
+    rows = [
+        (f"r{source}-" + "-".join(f"r{rack}" for rack in targets), f"r{source}", f"r{target}", amount)
+        for (source, *targets), amount in sorted(bits.items())
+        for target in targets
+    ]
+    problem = network.problem(np.zeros((racks, racks)))
+    multicasts = pd.DataFrame(rows, columns=["multicast", "source_rack", "target_rack", "bits"])
+    return replace(problem, multicasts=multicasts).with_switch(circuit_targets=circuit_targets)
+
+
 def sample() -> Circuits:
     """Return a tiny problem on which each design reaches all its compiled functions."""
     return skewed(racks=4, large=2, small=1, window_us=200.0, seed=1)
 
 
-PRESETS: Final = (skewed, rings, all_to_all, hotspot, hdfs, mixed)
+PRESETS: Final = (skewed, rings, all_to_all, hotspot, hdfs, mixed, replicas)

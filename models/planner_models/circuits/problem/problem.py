@@ -25,6 +25,8 @@ from planner.contract.tables import (
 from planner.contract.units import find_units
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
+from planner_models.circuits.problem.multicasts import MULTICASTS, Multicasts
+from planner_models.circuits.problem.multicasts import find_faults as find_multicast_faults
 from planner_models.circuits.problem.racks import (
     END_COLUMNS,
     ENDS,
@@ -79,6 +81,12 @@ SWITCH: Final = Table(
             ("all", "changed"),
             optional=True,
         ),
+        "circuit_targets": number(
+            "racks that the circuit of a sender reaches at once, with data of multicasts; absent: 1",
+            at_least=1,
+            whole=True,
+            optional=True,
+        ),
     },
 )
 COFLOWS: Final = Table(
@@ -92,9 +100,10 @@ COFLOWS: Final = Table(
     divisible=("bits",),
     may_be_empty=True,
 )
-TABLES: Final = (RACKS, DEMANDS, SWITCH, COFLOWS)
-OPTIONAL_TABLES: Final = ("coflows",)
+TABLES: Final = (RACKS, DEMANDS, SWITCH, COFLOWS, MULTICASTS)
+OPTIONAL_TABLES: Final = ("coflows", "multicasts")
 MOST_SWITCHES: Final = 1_024
+MOST_CIRCUIT_TARGETS: Final = 1_024
 Dark = Literal["all", "changed"]
 
 
@@ -102,25 +111,30 @@ Dark = Literal["all", "changed"]
 class Circuits(Racks):
     """Demand between n racks, which a packet switch and a circuit switch can carry.
 
-    racks    one row a rack: rack, circuit_mbps, packet_mbps
-    demands  one row a pair: source_rack, target_rack, bits
-    switch   one row: night_us, window_us?, shortest_day_us; without a window all demand is to be
-             served in the least time, with one as much as fits
+    racks       one row a rack: rack, circuit_mbps, packet_mbps
+    demands     one row a pair: source_rack, target_rack, bits
+    switch      one row: night_us, window_us?, shortest_day_us; without a window all demand is to be
+                served in the least time, with one as much as fits
+    multicasts  or None: one row a target: multicast, source_rack, target_rack, bits; each target is to
+                receive these bits, besides `demands`
 
     A rate of 1 Mbit/s is 1 bit/us. InputError with every fault: a value out of range, an unknown
     rack, demand from a rack to itself, several rows of `switch`, a night or a shortest day that
-    does not fit the window.
+    does not fit the window, rows of a multicast that differ.
     """
 
     racks: pd.DataFrame
     demands: pd.DataFrame
     switch: pd.DataFrame
     coflows: pd.DataFrame | None = None
+    multicasts: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
         if not faults:
             faults += [*self._bad_pairs(), *self._bad_times()]
+        if not faults and self.multicasts is not None:
+            faults += self._bad_multicasts(self.multicasts)
         if not faults and self.coflows is not None:
             faults += self._bad_coflows(self.coflows)
         if faults:
@@ -128,7 +142,7 @@ class Circuits(Racks):
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Circuits:
-        """Return the problem in the tables racks, demands and switch, and coflows if there are any."""
+        """Return the problem in the tables racks, demands and switch, and coflows or multicasts if any."""
         return cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
 
     @classmethod
@@ -199,10 +213,13 @@ class Circuits(Racks):
         """Return the same network with every demand times `factor`, and times that of its pair.
 
         pairs   factors by names of pairs, such as r0->r1
-        raises  InputError for every name that is none
+        raises  InputError for every name that is none, or that has data of a multicast, whose amount is
+                one for all its targets
         """
         if factor == 1 and not pairs:
             return self
+        if self.multicasts is not None:
+            self._require_no_copies(pairs or {})
 
         def scaled(frame: pd.DataFrame) -> pd.DataFrame:
             return frame.assign(bits=frame["bits"] * (factor * self.pair_factors(pairs or {}, frame)))
@@ -211,11 +228,32 @@ class Circuits(Racks):
         if coflows is not None:
             coflows = scaled(coflows)
             coflows = coflows[coflows["bits"] > 0]
-        return replace(self, demands=demands, coflows=coflows)
+        multicasts = self.multicasts
+        if multicasts is not None:
+            scaled_bits = multicasts["bits"] * factor
+            multicasts = multicasts.assign(bits=scaled_bits)[scaled_bits > 0]
+        return replace(self, demands=demands, coflows=coflows, multicasts=multicasts)
 
     def with_bits(self, bits: NDArray[np.float64]) -> Circuits:
         """Return the same network and pairs with other demands, one a row of `demands`; no coflows."""
         return replace(self, demands=self.demands.assign(bits=bits), coflows=None)
+
+    def with_multicast_bits(self, bits: NDArray[np.float64]) -> Circuits:
+        """Return the same problem with other amounts of multicasts, one a row of its table."""
+        if self.multicasts is None:
+            return self
+        some = bits > 0
+        return replace(self, multicasts=self.multicasts.assign(bits=bits)[some])
+
+    def as_unicast(self) -> Circuits:
+        """Return the same problem with each copy of a multicast as a demand of its own; this one without."""
+        if self.multicasts is None:
+            return self
+        source, target = np.nonzero(self.offered_bits)
+        bits = self.offered_bits[source, target]
+        demands = pd.DataFrame({**self.name_pairs(source, target), "bits": bits})
+        switch = self.switch.drop(columns="circuit_targets", errors="ignore")
+        return replace(self, demands=demands, switch=switch, multicasts=None)
 
     def with_matrix(self, bits: NDArray[np.float64]) -> Circuits:
         """Return the same network with (n, n) other demands in its arrays, for a scheduler of each week.
@@ -231,10 +269,20 @@ class Circuits(Racks):
         return other
 
     def with_switch(
-        self, *, circuit_switches: int | None = None, dark: Dark | None = None, night_us: float | None = None
+        self,
+        *,
+        circuit_switches: int | None = None,
+        dark: Dark | None = None,
+        night_us: float | None = None,
+        circuit_targets: int | None = None,
     ) -> Circuits:
         """Return the same demand over other circuit switches; None keeps a value."""
-        changed = {"circuit_switches": circuit_switches, "dark": dark, "night_us": night_us}
+        changed = {
+            "circuit_switches": circuit_switches,
+            "dark": dark,
+            "night_us": night_us,
+            "circuit_targets": circuit_targets,
+        }
         changes = {name: value for name, value in changed.items() if value is not None}
         return replace(self, switch=self.switch.assign(**changes)) if changes else self
 
@@ -242,9 +290,11 @@ class Circuits(Racks):
 
     @cached_property
     def offered_bits(self) -> NDArray[np.float64]:
-        """(n, n) demand from row to column, bits, also of racks that have failed."""
+        """(n, n) demand from row to column, bits, copies of multicasts included, also of failed racks."""
         matrix = np.zeros((len(self.racks), len(self.racks)))
         matrix[self.rows_of(self.demands)] = self.demands["bits"].to_numpy(float)
+        if self.multicasts is not None:
+            np.add.at(matrix, self.rows_of(self.multicasts), self.multicasts["bits"].to_numpy(float))
         return matrix
 
     @cached_property
@@ -263,6 +313,9 @@ class Circuits(Racks):
     @cached_property
     def _wanted_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """(m,) source * n + target of each pair with demand of racks that work, in order; its bits."""
+        if self.multicasts is not None:
+            some = np.flatnonzero(self.bits)
+            return some, self.bits.ravel()[some]
         source, target = self.rows_of(self.demands)
         bits = self.demands["bits"].to_numpy(float)
         is_served = (bits > 0) & ~self.is_failed[source] & ~self.is_failed[target]
@@ -316,6 +369,24 @@ class Circuits(Racks):
         return self.switch["dark"].iloc[0] if "dark" in self.switch else "all"
 
     @cached_property
+    def circuit_targets(self) -> int:
+        """Number of racks that the circuit of a sender reaches at once, with data of multicasts."""
+        return int(self.switch["circuit_targets"].iloc[0]) if "circuit_targets" in self.switch else 1
+
+    @cached_property
+    def multicast_demands(self) -> Multicasts:
+        """The multicasts between racks that work."""
+        frame = self.multicasts
+        if frame is None:
+            frame = pd.DataFrame(columns=list(MULTICASTS.columns))
+        return Multicasts.of(self, frame)
+
+    @cached_property
+    def uses_multicast_circuits(self) -> bool:
+        """Whether a circuit may serve several targets of a multicast at once."""
+        return self.circuit_targets > 1 and self.multicast_demands.can_share_circuits
+
+    @cached_property
     def window_us(self) -> float | None:
         """The week; None where all demand is to be served however long it takes."""
         return float(self.switch["window_us"].iloc[0]) if "window_us" in self.switch else None
@@ -332,6 +403,24 @@ class Circuits(Racks):
             for row in loops.tolist()
         ]
         yield from shorten_faults(faults, file_name(frame, "demands"), "from a rack to itself")
+
+    def _bad_multicasts(self, frame: pd.DataFrame) -> list[str]:
+        if self.coflows is not None:
+            where = file_name(self.coflows, "coflows")
+            return [f"{where}: must be absent where there are multicasts, which no coflow can have parts of"]
+        return find_multicast_faults(self, frame)
+
+    def _require_no_copies(self, pairs: Mapping[str, float]) -> None:
+        """Raise InputError for every pair of racks with data of a multicast."""
+        copies = self.multicast_demands.copy_bits
+        ends = {name: self.find_pair(name) for name in pairs}
+        faults = [
+            f"demand_factors: '{name}' has data of a multicast, whose amount is one for all its targets"
+            for name, pair in ends.items()
+            if pair is not None and copies[pair] > 0
+        ]
+        if faults:
+            raise InputError(*faults)
 
     def _bad_coflows(self, frame: pd.DataFrame) -> list[str]:
         if faults := list(self.report_unknown_ends(frame, "coflows")):
@@ -359,6 +448,11 @@ class Circuits(Racks):
         count = float(self.switch["circuit_switches"].iloc[0])
         if count != int(count) or count > MOST_SWITCHES:
             yield f"{where}: circuit_switches is {count:g}, must be a whole number up to {MOST_SWITCHES}"
+        if self.circuit_targets > MOST_CIRCUIT_TARGETS:
+            most = f"{MOST_CIRCUIT_TARGETS:,}"
+            yield f"{where}: circuit_targets is {self.circuit_targets:,}, must be at most {most}"
+        if self.circuit_targets > 1 and self.dark == "changed":
+            yield f"{where}: dark is changed, must be all where circuit_targets is {self.circuit_targets}"
         window = self.window_us
         if window is None:
             return

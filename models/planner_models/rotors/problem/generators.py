@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.contract.parameters import spread
+from planner_models.circuits.problem.technologies import TECHNOLOGIES, TechnologyName
 from planner_models.rotors.problem.problem import MOST_RACKS, MOST_SWITCHES, RotorNetwork
 
 RackCount = Annotated[int, Field(ge=2, le=MOST_RACKS, description="number of racks")]
@@ -130,31 +131,6 @@ def hotspots(
     return rotors.problem(rate, switches, seed)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Technology:
-    """Circuits of one kind.
-
-    circuit_mbps  rate of a circuit
-    night_us      time in which circuits that change are dark
-    """
-
-    circuit_mbps: float
-    night_us: float
-
-
-TECHNOLOGIES: Final = {
-    # mirrors of three dimensions: 12 ms and 10 Gbit/s, Farrington et al. 2010 (Helios)
-    "optical_ms": Technology(circuit_mbps=10_000.0, night_us=12_000.0),
-    # mirrors with two positions, by wavelength: 11.5 us, Porter et al. 2013 (Mordia)
-    "optical_us": Technology(circuit_mbps=10_000.0, night_us=11.5),
-    # tunable lasers before a passive grating: 3.84 ns, Ballani et al. 2020 (Sirius)
-    "optical_ns": Technology(circuit_mbps=10_000.0, night_us=0.00384),
-    # light through air by micromirrors: 12 us, Ghobadi et al. 2016 (ProjecToR)
-    "free_space": Technology(circuit_mbps=10_000.0, night_us=12.0),
-    # 802.11ad has at most 6.76 Gbit/s; turning antennas are slow, Zhou et al. 2012; 10 ms is chosen here
-    "radio_60ghz": Technology(circuit_mbps=6_760.0, night_us=10_000.0),
-}
-"""Technologies of circuits by name, with rates and times of prototypes."""
 ROTOR_DUTY: Final = 9.0  # days over nights of rotors, so that circuits are up for nine tenths of the time
 COMMON_MBPS: Final = 10_000.0  # rate of a link by which the load of all technologies is the same
 
@@ -162,7 +138,7 @@ COMMON_MBPS: Final = 10_000.0  # rate of a link by which the load of all technol
 def technologies(
     *,
     technology: Annotated[
-        Literal["optical_ms", "optical_us", "optical_ns", "free_space", "radio_60ghz"],
+        TechnologyName,
         Field(description="technology of the circuits"),
     ] = "optical_us",
     racks: RackCount = 16,
