@@ -104,4 +104,5 @@ def cut_transmissions(problem: Circuits, frame: pd.DataFrame | None) -> pd.DataF
     ends = problem.multicasts.groupby("multicast")["bits"].first()
     last = frame["multicast"].map(ends).fillna(0.0).to_numpy(float)
     bits = np.minimum(frame["bits"].to_numpy(float), last - frame["first_bit"].to_numpy(float))
-    return frame.assign(bits=bits)[bits > 0]
+    cut: pd.DataFrame = frame.assign(bits=bits)[bits > 0]
+    return cut
