@@ -10,6 +10,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "brokering/learning_market": {},
     "capacity/backbone": {},
     "analytics/own_data": {},
+    "analytics/residency": {},
     "capacity/national": {},
     "capacity/own_data": {},
     "circuitflows/own_data": {},

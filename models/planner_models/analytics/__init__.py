@@ -32,16 +32,17 @@ Data beyond an uplink's capacity waits in its queue; answers that come after the
 Errors of levels are given in the tables; the presets compute them from generated records. What a datacenter
 can prove from the data that it gets may be far more (`proven_error`); `explain` shows both.
 
-Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?, storage_gb?)`,
-`pops(pop, uplink_mbps, merges, usd_per_gb?)`,
-`intervals(interval, start_s, length_s)`, `cubes(cube, aggregate)`,
+Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?, storage_gb?, region?)`,
+`pops(pop, uplink_mbps, merges, usd_per_gb?, region?)`, `intervals(interval, start_s, length_s)`,
+`cubes(cube, aggregate, stored_bytes_per_record?, stored_bytes_per_cell?)`,
 `volume(site, cube, interval, records, cells)`,
 `queries(query, cube, value_usd, combine, deadline_s, error_at_most?)`,
 `levels(query, level, operator, parameter?, bytes_per_record, bytes_per_cell, error, value_share,
 proven_error?)`, and optionally `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
 `policies(query, step, level, until?)`, `backfill(query, window_s, half_life_s)`,
-`ad_hoc(query, interval, since?)`, `shares(query, uses)`, `pinned(site, query, level)`
-and `forbidden(site, query, level)`. A plan is `levels(interval, query, level, site)`,
+`ad_hoc(query, interval, since?)`, `shares(query, uses)`, `pinned(site, query, level)`,
+`forbidden(site, query, level)`, `central(region)`, `laws(region, cube, query, to, finest)` and
+`retention(region, cube, at_most_h?, at_least_h?)`. A plan is `levels(interval, query, level, site)`,
 `answers(interval, query, level, error, value_usd)`, `prices(link, price_usd)` of the last interval,
 `backfill(interval, sent, query, level, site)`, `merged(interval, query, pop, at)` where the data of a query
 is merged, and `kept(interval, query, site, gb)` for later.
@@ -53,6 +54,10 @@ then (`storage_gb`).
 
 A query of table `ad_hoc` is asked once, over data that sites have stored since some interval. A query of
 table `shares` is answered from the data of another one, which is sent once; its level follows.
+
+Rules of a region (table `laws`) say the finest level of a query that may leave it, or that nothing
+may; table `retention` how long its sites may and must keep data. All designs obey them. Answers that rules
+leave impossible are denied, with the rule (`denied_loss`).
 
 Source `regions` reads regions of clouds, with measured throughput and prices of traffic, as sites.
 

@@ -6,7 +6,7 @@ Sites that generate data and send it over queues, in time, at the levels that a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.analytics.designs.rules import list_steps
 from planner_models.analytics.plan.answers import find_answers, find_loads, replay_queues
+from planner_models.analytics.plan.erasure import erases
 from planner_models.analytics.plan.metrics import HEADLINE, METRICS, find_timely_value, measure_levels
 from planner_models.analytics.plan.plan import Levels, read_levels
 from planner_models.analytics.problem.generators import draw_variation
@@ -181,9 +182,12 @@ def vary(
         interval, site, _ = problem.volume_places
         site_factor = factor[interval, site]
         volume = problem.volume
-        truth = truth.with_volume(
-            records=volume["records"] * site_factor, cells=volume["cells"] * site_factor
-        )
+        volume = volume.assign(records=volume["records"] * site_factor, cells=volume["cells"] * site_factor)
+        # what must be stored takes storage, which nothing here uses: more of it is no error
+        retention = truth.retention
+        if retention is not None and "at_least_h" in retention:
+            retention = retention.assign(at_least_h=np.nan)
+        truth = replace(truth, volume=volume, retention=retention)
     return truth
 
 
@@ -254,6 +258,9 @@ class QueueExecution:
 
     def _send(self, k: int) -> None:
         """Send the data that the queues of sites, then of points of presence, carry in interval k."""
+        if erases(self.truth):
+            self._send_or_erase(k)
+            return
         sites = len(self.truth.site_names)
         window = take_intervals(self.truth, np.array([k]))
         loads = find_loads(window, self.chosen[k][None])
@@ -265,12 +272,25 @@ class QueueExecution:
             self.truth.pop_of, weights=sent * loads.shrunk[0], minlength=len(capacity) - sites
         )
         self._waiting = np.concatenate([before - sent, np.maximum(arrived - capacity[sites:], 0.0)])
+        self._note(k, float(loads.site.sum()), float(sent.sum()))
+
+    def _send_or_erase(self, k: int) -> None:
+        """Do as `_send`, where sites keep data only for a time, by a replay of all intervals up to k."""
+        past = take_intervals(self.truth, np.arange(k + 1))
+        loads = find_loads(past, self.chosen[: k + 1])
+        delays = replay_queues(past, loads)
+        assert delays.erasure is not None
+        self._waiting = np.concatenate([delays.erasure.waiting[k], delays.pop_waiting])
+        self._note(k, float(loads.site[k].sum()), float(delays.erasure.sent[k].sum()))
+
+    def _note(self, k: int, generated: float, sent: float) -> None:
+        """Add the row of interval k, of bytes generated and sent, and of those that wait."""
         self._rows.append(
             (
                 float(self.truth.interval_numbers[k]),
                 float(self._starts[k]),
-                float(loads.site.sum()) / 1e9,
-                float(sent.sum()) / 1e9,
+                generated / 1e9,
+                sent / 1e9,
                 float(self._waiting.sum()) / 1e9,
             )
         )

@@ -251,13 +251,13 @@ class _Storage:
     """Bytes that sites keep at the end of each interval."""
 
     def __init__(self, problem: Analytics) -> None:
-        self.most = problem.storage_bytes
+        self.most = problem.free_storage_bytes
         self.kept = np.zeros((len(problem.interval_numbers), len(self.most)))
 
     def keep(self, sites: Ints, size: Floats, since: int, until: int) -> bool:
         """Keep data of some sites from the end of an interval until another one; False without storage."""
         after = self.kept[since:until, sites] + size
-        if (after > self.most[sites] * (1 + 1e-9)).any():
+        if (after > self.most[since:until, sites] * (1 + 1e-9)).any():
             return False
         self.kept[since:until, sites] = after
         return True
@@ -306,13 +306,12 @@ def _offer(
     """
     sites = len(candidate.added)
     ends = problem.start_s + problem.length_s
-    decay = np.where(
-        problem.start_s[t] - problem.start_s[candidate.k] <= problem.backfill_window_s + 1e-6,
-        0.5 ** ((ends[t] - ends[candidate.k]) / problem.half_life_s),
-        0.0,
-    )
+    decay = 0.5 ** ((ends[t] - ends[candidate.k]) / problem.half_life_s)
+    may_send = problem.may_send_later(candidate.k, t)
+    together = (may_send | ~problem.has_data).all(axis=0)
     shared, separate = candidate.made.shared, candidate.made.separate
-    of_shared, of_separate = decay[shared.query, None], decay[separate.query, None]
+    of_shared = np.where(together, decay, 0.0)[shared.query, None]
+    of_separate = np.where(may_send, decay, 0.0)[:, separate.query, None]
     gain, site_gain = candidate.gain * of_shared, candidate.site_gain * of_separate
     may, site_may = candidate.may & (of_shared > 0), candidate.site_may & (of_separate > 0)
     if waiting is not None:

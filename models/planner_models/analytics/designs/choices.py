@@ -82,8 +82,11 @@ class Choices:
         self.shortages.append(reason)
 
     def without_left_out(self, levels: Ints) -> Ints:
-        """Return levels (K, S, Q) in which answers that are left out have none, -1."""
-        levels = levels.copy()
+        """Return levels (K, S, Q) in which answers that are left out have none, -1.
+
+        Sites send no data for answers that rules of regions deny.
+        """
+        levels = np.where(self.problem.is_denied, self.problem.silent_level, levels)
         for k, (query, of_site) in self._left_out.items():
             levels[k, :, query] = -1
             site, column = np.nonzero(of_site)
@@ -111,9 +114,9 @@ class Choices:
         return Interval(problem.pop_of, len(capacity), shared, separate)
 
     def _shared_of(self, k: int, capacity: Floats) -> Shared:
-        is_out = np.zeros(len(self.shared), dtype=bool)
+        is_out: Bools = np.asarray(self.problem.is_denied[:, self.shared].any(axis=0))
         if k in self._left_out:
-            is_out = np.isin(self.shared, self._left_out[k][0])
+            is_out = is_out | np.isin(self.shared, self._left_out[k][0])
         made = _make_shared(
             k, read_only(self.shared), read_only(is_out), read_only(capacity), self.problem.query_volume,
             self._rules,
@@ -121,9 +124,9 @@ class Choices:
         return Shared(self.shared, *made)
 
     def _separate_of(self, k: int, capacity: Floats) -> Separate:
-        is_out = np.zeros((len(self.problem.site_names), len(self.separate)), dtype=bool)
+        is_out = self.problem.is_denied[:, self.separate]
         if k in self._left_out:
-            is_out = self._left_out[k][1]
+            is_out = is_out | self._left_out[k][1]
         made = _make_separate(
             k, read_only(self.separate), read_only(is_out), read_only(capacity), self.problem.query_volume,
             self._rules,

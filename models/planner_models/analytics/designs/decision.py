@@ -19,22 +19,36 @@ from planner_models.analytics.designs.shedding import explain_shortage
 from planner_models.analytics.plan.answers import follow_sources
 from planner_models.analytics.plan.metrics import measure_levels
 from planner_models.analytics.plan.plan import Levels, make_plan
+from planner_models.analytics.problem.denials import explain_denied
 from planner_models.analytics.problem.problem import Analytics
 
-RULES_ONLY: Final = frozenset({"rules"})
+RULES_ONLY: Final = frozenset({"rules", "retention"})
 """Guarantees of designs that overload uplinks: sites only send levels that they may send."""
-BUT_ANSWERS: Final = frozenset({"capacity", "error", "storage", "rules"})
+BUT_ANSWERS: Final = frozenset({"capacity", "error", "storage", "rules", "retention"})
 """Guarantees of plans that leave out answers, as uplinks carry not even the coarsest levels of all."""
+MOST_DENIED: Final = 5
+"""Denied queries with a reason of their own."""
 REPAIR: Final = 4.0  # times the seconds of building an interval's choices, which its shortest plan takes
 
 
 def say_shortages(choices: Choices) -> tuple[str, ...]:
-    """Return the reasons for omitted answers, one sentence; none without any."""
+    """Return the reasons for omitted answers: a sentence for those that do not fit, and by denied query."""
+    denied = say_denied(choices.problem)
     count = len(choices.shortages)
     if not count:
-        return ()
+        return denied
     more = f" (and {count - 1} more intervals)" if count > 1 else ""
-    return (f"answers are left out, as not all fit: {choices.shortages[0]}{more}",)
+    return (f"answers are left out, as not all fit: {choices.shortages[0]}{more}", *denied)
+
+
+def say_denied(problem: Analytics) -> tuple[str, ...]:
+    """Return a sentence for each of the first queries with answers that rules of regions deny."""
+    sentences = [
+        f"query '{problem.query_names[query]}' is denied: {reason}"
+        for query, reason in explain_denied(problem)
+    ]
+    more = len(sentences) - MOST_DENIED
+    return (*sentences[:MOST_DENIED], *([f"{more} more queries are denied by rules"] if more > 0 else []))
 
 
 def decide(
@@ -54,10 +68,10 @@ def decide(
     choices  that the levels are of, which may leave answers out
     is_cut   whether a time limit ended the search
     """
-    reasons: tuple[str, ...] = ()
-    if choices is not None and choices.shortages:
-        chosen, guarantees = choices.without_left_out(chosen), BUT_ANSWERS
-        reasons = say_shortages(choices)
+    reasons = say_denied(problem) if choices is None else say_shortages(choices)
+    if choices is not None:
+        chosen = choices.without_left_out(chosen)
+        guarantees = BUT_ANSWERS if choices.shortages else guarantees
     chosen = follow_sources(problem, chosen)
     figures = measure_levels(problem, chosen)
     if options.service == "all" and (figures["no_data_loss"] or figures["late_loss"]):

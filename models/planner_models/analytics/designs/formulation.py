@@ -47,6 +47,8 @@ def formulation(problem: Analytics) -> pyo.ConcreteModel:
                 x_ksql <= sum of a_kqz that level l can make    so answers are as coarse as the coarsest site
                 sum_ql b_ksql x_ksql <= B_ks                    uplinks of sites
                 sum_sql m_gql b_ksql x_ksql <= C_kg             uplinks of points of presence, after merging
+
+    Levels that rules of regions do not let leave a site are no variables; nor are answers that they deny.
     """
     import pyomo.environ as pyo  # only needed for the formal model
 
@@ -71,7 +73,7 @@ def formulation(problem: Analytics) -> pyo.ConcreteModel:
 
 def _list_choices(problem: Analytics, levels: LevelsOfQueries) -> list[tuple[int, int, int, int]]:
     """Return the variables x: interval, site, query and level, of asked queries at sites with data."""
-    asked, has, may = problem.is_asked, problem.has_data, problem.may_send
+    asked, has, may = problem.is_asked, problem.has_data & ~problem.is_denied, problem.may_send
     return [
         (k, s, q, level)
         for k in range(len(problem.interval_numbers))
@@ -88,7 +90,7 @@ def _list_answers(problem: Analytics, levels: LevelsOfQueries) -> list[tuple[int
         (k, q, z)
         for k in range(len(problem.interval_numbers))
         for q in levels
-        if not problem.is_sum[q] and problem.is_asked[k, q]
+        if not problem.is_sum[q] and problem.is_asked[k, q] and not problem.is_denied[:, q].any()
         for z in levels[q]
         if problem.may_answer[q, z] and np.isfinite(problem.level_value_usd[q, z])
     ]
@@ -99,7 +101,7 @@ def _choose_levels(problem: Analytics, m: pyo.ConcreteModel, levels: LevelsOfQue
     import pyomo.environ as pyo
 
     intervals, sites = range(len(problem.interval_numbers)), range(len(problem.site_names))
-    asked, has = problem.is_asked, problem.has_data
+    asked, has = problem.is_asked, problem.has_data & ~problem.is_denied
     levels_of: dict[tuple[int, int, int], list[int]] = {
         (k, s, q): [] for k in intervals for s in sites for q in levels if has[s, q] and asked[k, q]
     }
@@ -127,7 +129,8 @@ def _answer_queries(problem: Analytics, m: pyo.ConcreteModel, levels: LevelsOfQu
         answers = [m.a[k, q, z] for z in levels[q] if makes[q, level, z] and (k, q, z) in m.A]
         return m.x[k, s, q, level] <= sum(answers)
 
-    answered = [(k, q) for k in intervals for q in levels if not problem.is_sum[q] and asked[k, q]]
+    is_shared = ~problem.is_sum & ~problem.is_denied.any(axis=0)
+    answered = [(k, q) for k in intervals for q in levels if is_shared[q] and asked[k, q]]
     m.one_answer = pyo.Constraint(answered, rule=one_answer)
     m.made = pyo.Constraint(m.X, rule=made)
 

@@ -89,7 +89,8 @@ def list_steps(problem: Analytics) -> Ints:
     """Return the level of each step of a query's policy at each site, (S, Q, D), the finest first.
 
     Without a policy, the steps are the levels. A level that a site may not send is replaced by the next
-    coarser one that it may; after the last step, it stays.
+    coarser one that it may; after the last step, it stays. For answers that rules of regions deny, no data is
+    sent: the level of operator none, or -1 without one.
     """
     levels_of: list[list[int]] = [list(range(len(names))) for names in problem.level_names]
     if problem.policies is not None and len(problem.policies):
@@ -109,7 +110,9 @@ def list_steps(problem: Analytics) -> Ints:
     step = np.where(following < longest, following, before)
     fallback = problem.may_send.argmax(axis=2)[:, :, None]
     level_found = np.take_along_axis(np.broadcast_to(listed, may.shape), np.maximum(step, 0), axis=2)
-    return np.asarray(np.where(step >= 0, level_found, fallback), dtype=np.int64)
+    allowed = np.where(step >= 0, level_found, fallback)
+    silent = problem.silent_level[:, :, None]
+    return np.asarray(np.where(problem.is_denied[:, :, None], silent, allowed), dtype=np.int64)
 
 
 def available_bytes(problem: Analytics) -> Floats:

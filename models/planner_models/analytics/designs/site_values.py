@@ -71,13 +71,13 @@ def _choose(
     per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
     each = problem.level_value_usd / np.maximum(problem.has_data.sum(axis=0), 1)[:, None]
     value = np.where(problem.is_sum[:, None], problem.site_level_value_usd, each)  # S, Q, L
-    may = problem.may_send | ~problem.has_data[:, :, None]
-    is_sent = problem.has_data & (problem.source_of < 0)
+    is_sent = problem.has_data & (problem.source_of < 0) & ~problem.is_denied
+    may = problem.may_send | ~is_sent[:, :, None]
     levels = np.empty((len(available), *is_sent.shape), dtype=np.int64)
     for k in range(len(available)):
         if k and deadline.is_over:
             levels[k:] = levels[k - 1]
-            return levels, True
+            return np.where(problem.is_denied, problem.silent_level, levels), True
         records, cells = problem.find_volume(k)
         size = records[:, :, None] * per_record + cells[:, :, None] * per_cell
         useful = value
@@ -86,7 +86,7 @@ def _choose(
             useful = np.where(observed[k][..., None] >= 0, np.minimum(value, of_known), value)
         useful = np.where(may, np.where(is_sent[..., None], useful, 0.0), IMPOSSIBLE)
         levels[k] = fill_sites(useful, np.where(is_sent[..., None], size, 0.0), available[k])
-    return levels, False
+    return np.where(problem.is_denied, problem.silent_level, levels), False
 
 
 def _coarsest_of_others(problem: Analytics, preferred: Ints) -> Ints:

@@ -80,23 +80,29 @@ class Waiting:
         site = np.repeat(np.arange(separate.value.shape[0]), len(separate.query))
         size = np.stack([separate.use, separate.pop_use], axis=-1).reshape(count, levels, 2)
         links = np.stack([site, separate.value.shape[0] + problem.pop_of[site]], axis=1)
-        decay = self._decay(k)
+        of_query, of_site = self._decay(k)
         apart = np.tile(separate.query, separate.value.shape[0])
         return (
-            Rows(shared.value, shared.use, decay[shared.query], np.zeros((0, 2), dtype=np.int64)),
-            Rows(separate.value.reshape(count, levels), size, decay[apart], links),
+            Rows(shared.value, shared.use, of_query[shared.query], np.zeros((0, 2), dtype=np.int64)),
+            Rows(separate.value.reshape(count, levels), size, of_site[site, apart], links),
         )
 
-    def _decay(self, k: int) -> Floats:
-        """Return the part of the value that is left of each query's improvement, (Q, W); 0: not allowed."""
+    def _decay(self, k: int) -> tuple[Floats, Floats]:
+        """Return the part of the value that is left of each improvement, (Q, W) and by site (S, Q, W).
+
+        0: not allowed; where sites share an answer, all of them must still have the data.
+        """
         problem = self.problem
         ends = problem.start_s + problem.length_s
         later = np.arange(k + 1, k + 1 + self.window)
         in_range = later < len(ends)
         later = np.minimum(later, len(ends) - 1)
-        allowed = problem.start_s[later] - problem.start_s[k] <= problem.backfill_window_s[:, None] + 1e-6
+        shape = (*problem.has_data.shape, 0)
+        may = [problem.may_send_later(k, t) for t in later.tolist()]
+        allowed = (np.stack(may, axis=2) if may else np.zeros(shape, dtype=bool)) & in_range
         weight = 0.5 ** ((ends[later] - ends[k]) / problem.half_life_s[:, None])
-        return np.asarray(np.where(allowed & in_range, weight, 0.0))
+        together = (allowed | ~problem.has_data[:, :, None]).all(axis=0)
+        return np.where(together, weight, 0.0), np.where(allowed, weight, 0.0)
 
     def set_prices(self, price: Floats) -> None:
         """Take prices (K, M) of all of the uplinks' capacities, USD."""

@@ -31,6 +31,7 @@ from planner_models.analytics.plan.answers import (
 )
 from planner_models.analytics.plan.metrics import find_timely_value, find_usd_per_gb
 from planner_models.analytics.plan.plan import Levels, read_levels
+from planner_models.analytics.problem.denials import explain_denied
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.windows import take_intervals
 
@@ -116,6 +117,16 @@ def explain(
                 frame=errors.head(rows),
                 note="largest of all answers; error: of the levels that sites send; proven error: bound that "
                 "the datacenter can prove from the data that it gets",
+            )
+        )
+    denied = tabulate_denied(problem)
+    if len(denied):
+        count = counted(len(denied), "queries")
+        lost = metrics["denied_loss"]
+        sentences.append(f"Rules of regions deny answers of {count}, with a value of {lost:,.3g} USD.")
+        sections.append(
+            Section(
+                title="Answers that rules of regions deny", frame=denied.head(rows), units={"lost_usd": "USD"}
             )
         )
     sections.append(_section_of_queries(problem, levels, answers, rows))
@@ -312,6 +323,20 @@ def _explain_errors(errors: pd.DataFrame) -> str:
         "the "
         f"data that is sent proves an error of at most {worst['proven_error']:.3g}."
     )
+
+
+def tabulate_denied(problem: Analytics) -> pd.DataFrame:
+    """Return the queries with answers that rules of regions deny, the sites, their value and the rule."""
+    times = problem.is_asked.sum(axis=0)
+    rows = []
+    for query, reason in explain_denied(problem):
+        sites = np.flatnonzero(problem.is_denied[:, query])
+        share = (
+            problem.site_value_usd[sites, query].sum() if problem.is_sum[query] else problem.value_usd[query]
+        )
+        rows.append((problem.query_names[query], len(sites), float(share * times[query]), reason))
+    frame = pd.DataFrame(rows, columns=["query", "sites", "lost_usd", "rule"])
+    return frame.sort_values("lost_usd", ascending=False, kind="stable", ignore_index=True)
 
 
 def _section_of_queries(problem: Analytics, levels: Ints, answers: Answers, rows: int) -> Section:

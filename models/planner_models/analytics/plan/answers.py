@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, read_only
 from planner.compiled import inner, kernel, run_small_in_python
+from planner_models.analytics.plan.erasure import Chunks, Erasure, erases, replay_erasure
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.tables import QueryVolume, read_volume
 
@@ -34,12 +35,14 @@ class Loads(NamedTuple):
     pop     (K, G) bytes that each point of presence sends
     shrunk  (K, S) bytes on the uplink of its point of presence for each byte that a site sends
     wasted  (K, S) bytes of a site that its answers cannot use, as another site is coarser
+    chunks  bytes by cube, where some site keeps data only for a time
     """
 
     site: Floats
     pop: Floats
     shrunk: Floats
     wasted: Floats
+    chunks: Chunks | None = None
 
 
 def find_answers(problem: Analytics, levels: Ints) -> Answers:
@@ -188,7 +191,19 @@ def find_loads(problem: Analytics, levels: Ints, answers: Answers | None = None)
     pop = np.zeros((len(levels), len(problem.pop_names)))
     np.add.at(pop.T, problem.pop_of, before_pop.T)
     shrunk = np.divide(before_pop, site, out=np.ones_like(site), where=site > 0)
-    return Loads(site, pop, shrunk, wasted)
+    chunks = find_chunks(problem, levels) if erases(problem) else None
+    return Loads(site, pop, shrunk, wasted, chunks)
+
+
+def find_chunks(problem: Analytics, levels: Ints) -> Chunks:
+    """Return the bytes that sites send by cube, and these after merging, from chosen levels (K, S, Q)."""
+    shape = (*levels.shape[:2], len(problem.cubes))
+    sent, before_pop = np.zeros(shape), np.zeros(shape)
+    for query, cube in enumerate(problem.cube_of.tolist()):
+        loads = find_query_loads(problem, levels, query)
+        sent[:, :, cube] += loads.sent
+        before_pop[:, :, cube] += loads.before_pop
+    return Chunks(sent, before_pop)
 
 
 class _Sizes(NamedTuple):
@@ -298,29 +313,38 @@ class Delays(NamedTuple):
 
     site_s        (K, S) time from the end of an interval until all data of a site has come to the datacenter
     backlog       (K,) bytes in all queues at the end of each interval
+    pop_waiting   (G,) bytes in the queues of points of presence at the end of the last interval
+    erasure       what sites erase before it is sent; None where they keep data for any time
     """
 
     site_s: Floats
     backlog: Floats
+    pop_waiting: Floats
+    erasure: Erasure | None
 
 
 def replay_queues(problem: Analytics, loads: Loads) -> Delays:
     """Return the delays where each uplink sends its data in order, without losses.
 
     Data of an interval comes at a constant rate and leaves by the link's capacity; what is left is sent in
-    the next intervals. At a point of presence, data waits for all that has come there in the same interval.
+    the next intervals, unless a site has to erase it before (`erasure`). At a point of presence, data waits
+    for all that has come there in the same interval.
     After the last interval, links keep their last capacity.
     """
     length, capacity = problem.length_s, problem.capacity_bytes
     ends = problem.start_s + length
     sites = len(problem.site_names)
-    backlog, sent = _queue(loads.site, capacity[:, :sites])
+    erasure = None if loads.chunks is None else replay_erasure(problem, loads.chunks)
+    if erasure is None:
+        backlog, sent = _queue(loads.site, capacity[:, :sites])
+        arrived, finish = sent * loads.shrunk, np.empty_like(loads.site)
+        for site in range(sites):
+            finish[:, site] = _drain(ends, length, capacity[:, site], backlog[:, site])
+    else:
+        backlog, arrived, finish = erasure.waiting, erasure.arrived, erasure.finish_s
     pop_in = np.zeros_like(loads.pop)
-    np.add.at(pop_in.T, problem.pop_of, (sent * loads.shrunk).T)
+    np.add.at(pop_in.T, problem.pop_of, arrived.T)
     pop_backlog, _ = _queue(pop_in, capacity[:, sites:])
-    finish = np.empty_like(loads.site)
-    for site in range(sites):
-        finish[:, site] = _drain(ends, length, capacity[:, site], backlog[:, site])
     after = np.minimum(np.searchsorted(ends, finish - 1e-9 * np.abs(ends[-1])), len(ends) - 1)
     pop_finish = np.stack(
         [
@@ -332,7 +356,8 @@ def replay_queues(problem: Analytics, loads: Loads) -> Delays:
     waits = pop_backlog[after, problem.pop_of] > 0
     finish = np.where(waits, np.maximum(finish, pop_finish[after, problem.pop_of]), finish)
     delay = np.maximum(finish - ends[:, None], 0.0)
-    return Delays(np.where(loads.site > 0, delay, 0.0), backlog.sum(axis=1) + pop_backlog.sum(axis=1))
+    waiting = backlog.sum(axis=1) + pop_backlog.sum(axis=1)
+    return Delays(np.where(loads.site > 0, delay, 0.0), waiting, pop_backlog[-1], erasure)
 
 
 def _queue(arrivals: Floats, capacity: Floats) -> tuple[Floats, Floats]:

@@ -16,6 +16,7 @@ from planner_models.analytics.plan.answers import find_answers, find_loads, foll
 from planner_models.analytics.plan.backfill import find_kept, find_late_loads, find_sizes, tabulate_kept
 from planner_models.analytics.plan.merging import require_merged
 from planner_models.analytics.plan.plan import Late, Levels, read_backfill, read_levels, tabulate_answers
+from planner_models.analytics.plan.region_check import find_required_gb, find_retained, find_ruled_out
 from planner_models.analytics.problem.problem import Analytics
 
 
@@ -25,8 +26,9 @@ def check(problem: Analytics, plan: Levels) -> Violations:
     capacity  an uplink has more bytes than it carries in the interval
     error     an answer has a larger error than its query allows
     answered  a query without a level of operator none, or a site that may not use it, has no answer
-    storage   a site keeps more data, to send it later, than it can store
-    rules     a site sends a level that tables `pinned` or `forbidden` rule out
+    storage   a site keeps more data, to send it later, than it can store beside what it must keep
+    rules     a site sends a level that tables `pinned`, `forbidden` or `laws` rule out
+    retention a site sends data that it must have erased before
 
     PlanRejected where it is no plan, or where answers, places of merging or data that is kept are not those
     that the levels and later data make.
@@ -50,7 +52,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         "GB",
     )
     retained = find_kept(problem, late)
-    stored = np.broadcast_to(problem.storage_bytes, retained.shape)
+    stored = problem.storage_bytes - 1e9 * find_required_gb(problem)
     over = exceeds(retained, stored, find_sizes(problem, late).sum())
     violations += _places(problem, "storage", problem.site_names, retained / 1e9, stored / 1e9, over, "GB")
     if "error_at_most" in problem.queries:
@@ -69,6 +71,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         "answers",
     )
     ruled_out = _list_ruled_out(problem, levels, late)
+    violations += list_retained(problem, levels, late)
     return violations + Violations.of(
         "rules",
         where=[
@@ -81,10 +84,27 @@ def check(problem: Analytics, plan: Levels) -> Violations:
     )
 
 
+def list_retained(problem: Analytics, levels: Ints, late: Late) -> Violations:
+    """Return the violations by data that must have been erased before it is sent."""
+    kept = find_retained(problem, levels, late)
+    return Violations.of(
+        "retention",
+        where=[
+            f"{problem.site_names[row.site]}, {problem.query_names[row.query]}, interval "
+            f"{problem.interval_numbers[row.interval]:g}"
+            for row in kept
+        ],
+        amount=np.array([row.age_h for row in kept]),
+        allowed=np.array([row.allowed_h for row in kept]),
+        unit="h",
+    )
+
+
 def _find_missing(problem: Analytics, levels: Ints, is_answered: Bools) -> Bools:
     """Return the answers that are required and missing, (K, Q): of all sites, or of one that must send."""
     must_send = problem.has_data & ~(problem.is_none & problem.may_send).any(axis=2)  # (S, Q)
-    required = ~problem.is_none.any(axis=1) & problem.has_data.any(axis=0)
+    must_send &= ~problem.is_denied
+    required = ~problem.is_none.any(axis=1) & (problem.has_data & ~problem.is_denied).any(axis=0)
     missing = required & ~is_answered & problem.is_asked
     for query in np.flatnonzero(must_send.any(axis=0)).tolist():
         sites = must_send[:, query]
@@ -94,12 +114,14 @@ def _find_missing(problem: Analytics, levels: Ints, is_answered: Bools) -> Bools
 
 def _list_ruled_out(problem: Analytics, levels: Ints, late: Late) -> list[tuple[int, int, int]]:
     """Return interval, site and query of levels that are ruled out, also of data that is sent later."""
+    may_send = _may_send(problem)
     ruled_out: list[tuple[int, int, int]] = _find_ruled_out(
-        read_only(levels), read_only(problem.has_data), read_only(problem.is_asked), _may_send(problem)
+        read_only(levels), read_only(problem.has_data), read_only(problem.is_asked), may_send
     ).tolist()
     ruled_out += [(k, site, query) for query, k, site in _find_finer(problem, levels)]
+    allowed_late = problem.may_send_by_tables & may_send
     for row, (query, level) in enumerate(zip(late.query.tolist(), late.level.tolist(), strict=True)):
-        if not problem.may_send[late.site[row], query, level]:
+        if not allowed_late[late.site[row], query, level]:
             ruled_out.append((int(late.interval[row]), int(late.site[row]), query))
     return ruled_out
 
@@ -116,14 +138,15 @@ def _find_finer(problem: Analytics, levels: Ints) -> Iterator[tuple[int, int, in
 
 
 def _may_send(problem: Analytics) -> Bools:
-    """Return whether tables `pinned` and `forbidden` allow each level of queries at sites, (S, Q, L)."""
-    may = np.ones((len(problem.site_names), *problem.level_rows.shape), dtype=bool)
+    """Return whether `pinned`, `forbidden` and `laws` allow each level of queries, (S, Q, L)."""
+    may = ~find_ruled_out(problem)
     if problem.forbidden is not None:
         may[problem.find_levels(problem.forbidden)] = False
     if problem.pinned is not None:
         site, query, level = problem.find_levels(problem.pinned)
-        may[site, query] = False
-        may[site, query, level] = True
+        other = np.ones_like(may)
+        other[site, query, level] = False
+        may[site, query] &= ~other[site, query]
     return read_only(may)
 
 

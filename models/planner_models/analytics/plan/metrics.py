@@ -34,6 +34,13 @@ METRICS: Final = (
     Metric(name="offered_value", unit="USD", better="more", about="value of all answers at full quality"),
     less("coarse_loss", "USD", "value lost as answers are coarse", title="loss by coarse answers"),
     less("no_data_loss", "USD", "value lost as sites send no data of a query", title="loss without data"),
+    less(
+        "denied_loss",
+        "USD",
+        "value lost as rules of regions let no data of a query leave, or as it is erased before",
+        f"{PAPER}, section 3 (regions)",
+        title="loss by rules of regions",
+    ),
     less("late_loss", "USD", "value lost as data comes after the deadline", title="loss by late data"),
     less(
         "wasted_percent",
@@ -77,6 +84,12 @@ METRICS: Final = (
         "time from the end of an interval to its answer, 99th percentile",
         title="p99 delay",
     ),
+    less(
+        "erased_gb",
+        "GB",
+        "bytes that sites erase while they wait at uplinks, as rules of regions say",
+        title="erased data",
+    ),
     less("backlog_gb", "GB", "bytes that wait at uplinks, most of all ends of intervals", PAPER),
     less("sent_gb", "GB", "bytes that sites send"),
     less("transfer_cost", "USD", "price of the bytes on all uplinks"),
@@ -85,7 +98,11 @@ HEADLINE: Final = Headline(
     metric="value",
     verb="gives answers with a value of {}",
     total="offered_value",
-    losses={"no_data_loss": "loses {} without data", "late_loss": "loses {} as data is late"},
+    losses={
+        "no_data_loss": "loses {} without data",
+        "denied_loss": "loses {} as rules of regions deny it",
+        "late_loss": "loses {} as data is late",
+    },
     table=(
         "value",
         "coarse_loss",
@@ -103,6 +120,7 @@ LIMITS: Final = {
     "answered": "queries without an answer",
     "storage": "sites that keep too much data",
     "rules": "levels that are ruled out",
+    "retention": "data that is kept too long",
 }
 
 
@@ -136,18 +154,24 @@ def measure_levels(problem: Analytics, levels: Ints) -> dict[str, float | None]:
     timely, wait_s = find_timely_value(problem, levels, answers, delays)
     offered = problem.total_usd
     planned, value = float(answers.value_usd.sum()), float(timely.sum())
-    empty = _value_without_data(problem, levels, answers)
+    empty = _value_without_data(problem, levels, answers, ~problem.is_denied)
+    denied = _value_without_data(problem, levels, answers, problem.is_denied)
     sent = float(loads.site.sum())
+    erased = np.zeros((2, loads.site.shape[1])) if delays.erasure is None else delays.erasure.lost
     finite = wait_s[np.isfinite(wait_s)]
     proven = find_proven_errors(problem, levels, answers)
     price = find_usd_per_gb(problem)
     carried = np.concatenate([loads.site, loads.pop], axis=1).sum(axis=0)
+    sites = loads.site.shape[1]
+    carried[:sites] -= erased[0]
+    carried[sites:] -= np.bincount(problem.pop_of, weights=erased[1], minlength=len(carried) - sites)
     late = planned - value
     return {
         "value": value,
         "offered_value": offered,
-        "coarse_loss": _clean(offered - planned - empty, offered),
+        "coarse_loss": _clean(offered - planned - empty - denied, offered),
         "no_data_loss": _clean(empty, offered),
+        "denied_loss": _clean(denied, offered),
         "late_loss": _clean(late, offered),
         "wasted_percent": 100 * float(loads.wasted.sum()) / sent if sent > 0 else 0.0,
         "backfill_value": 0.0,
@@ -157,8 +181,9 @@ def measure_levels(problem: Analytics, levels: Ints) -> dict[str, float | None]:
         "proven_error_p95": _find_percentile(proven, 95),
         "freshness_p50_s": _find_percentile(finite, 50),
         "freshness_p99_s": _find_percentile(finite, 99),
+        "erased_gb": float(erased[0].sum()) / 1e9,
         "backlog_gb": float(delays.backlog.max(initial=0.0)) / 1e9,
-        "sent_gb": sent / 1e9,
+        "sent_gb": (sent - float(erased[0].sum())) / 1e9,
         "transfer_cost": float(carried @ price) / 1e9,
     }
 
@@ -179,12 +204,16 @@ def find_timely_value(
 ) -> tuple[Floats, Floats]:
     """Return the value of data that comes in time, (K, Q), and the wait for all data, (K, Q), s.
 
-    The wait is NaN where no data is sent. Where sites add up, each site's data counts by itself.
+    The wait is NaN where no data is sent, and infinite where some of it is erased before. Where sites add up,
+    each site's data counts by itself.
     """
+    delay_s = delays.site_s[:, :, None]
+    if delays.erasure is not None:
+        delay_s = np.where(delays.erasure.is_erased, np.inf, delay_s)[:, :, problem.cube_of]
     latest_s = problem.queries["deadline_s"].to_numpy(float) * (1 + 1e-9)
     wait, all_in_time, value = _find_waits(
         read_only(levels), read_only(problem.has_data), read_only(problem.is_none),
-        read_only(problem.is_asked), read_only(delays.site_s),
+        read_only(problem.is_asked), read_only(delay_s),
         read_only(problem.length_s), read_only(latest_s),
         read_only(np.where(problem.is_sum[:, None], problem.value_share, 0.0)),
         read_only(problem.site_value_usd),
@@ -208,11 +237,13 @@ def _find_waits(
 ) -> tuple[Floats, Bools, Floats]:
     """Return the wait for all data, s, whether none is late, and the value of sums in time, (K, Q) each.
 
-    delay_s      (K, S) of the data of a site after the end of an interval of length_s (K,)
+    delay_s      (K, S, Q) of the data of a site after the end of an interval of length_s (K,); (K, S, 1)
+                 where it is that of all queries
     latest_s     (Q,) time from the start of an interval until which data is in time
     value_share  (Q, L), 0 where sites do not add up
     """
     intervals, sites, queries = levels.shape
+    by_query = delay_s.shape[2] > 1
     wait, value = np.zeros((2, intervals, queries))
     all_in_time = np.ones((intervals, queries), dtype=np.bool_)
     for k in range(intervals):
@@ -223,8 +254,9 @@ def _find_waits(
                     continue
                 if is_none[query, level]:
                     continue
-                wait[k, query] = max(wait[k, query], delay_s[k, site])
-                if delay_s[k, site] + length_s[k] > latest_s[query]:
+                delay = delay_s[k, site, query if by_query else 0]
+                wait[k, query] = max(wait[k, query], delay)
+                if delay + length_s[k] > latest_s[query]:
                     all_in_time[k, query] = False
                 else:
                     value[k, query] += value_share[query, level] * site_value[site, query]
@@ -249,16 +281,19 @@ def _find_promise_kept(problem: Analytics, answers: Answers, wait_s: Floats) -> 
     return float(is_kept[answered].mean())
 
 
-def _value_without_data(problem: Analytics, levels: Ints, answers: Answers) -> float:
-    """Return the value of queries, or of sites where they add up, without data, USD."""
+def _value_without_data(problem: Analytics, levels: Ints, answers: Answers, counts: Bools) -> float:
+    """Return the value of queries, or of sites where they add up, without data, USD.
+
+    counts  (S, Q) answers that count
+    """
     total = 0.0
     for query in range(levels.shape[2]):
         sites = np.flatnonzero(problem.has_data[:, query])
         if problem.is_sum[query]:
             level = levels[:, sites, query]
             empty = ((level < 0) | problem.is_none[query, level]) & problem.is_asked[:, query, None]
-            total += float((empty @ problem.site_value_usd[sites, query]).sum())
-        elif len(sites):
+            total += float((empty @ (problem.site_value_usd * counts)[sites, query]).sum())
+        elif len(sites) and counts[sites, query].all():
             empty = ~answers.is_answered[:, query] & problem.is_asked[:, query]
             total += float(empty.sum() * problem.value_usd[query])
     return total

@@ -24,6 +24,7 @@ from planner_models.analytics.plan.metrics import find_timely_value
 from planner_models.analytics.plan.plan import Levels, read_levels
 from planner_models.analytics.problem.generators import finest_bytes
 from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.regions import list_regions
 from planner_models.analytics.problem.tables import BYTES_PER_MBIT
 
 MOST_BARS: Final = 20
@@ -150,6 +151,8 @@ def _describe_site(problem: Analytics, levels: Ints, site: int) -> ElementReport
         sent[:, query], wasted[:, query] = query_loads.sent[:, site], query_loads.wasted[:, site]
     facts = _facts(problem, sent.sum(axis=1), site)
     facts.append(Fact(label="Point of presence", value=str(problem.pop_names[problem.pop_of[site]])))
+    if region := list_regions(problem.sites)[site]:
+        facts.append(Fact(label="Region", value=region))
     rows = np.argsort(-sent.sum(axis=0), kind="stable")[:MOST_ROWS]
     rows = rows[problem.has_data[site, rows]]
     total = sent.sum(axis=0)[rows]

@@ -16,15 +16,16 @@ from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.analytics.problem import reuse, validation
+from planner_models.analytics.problem.regions import RegionTables
 from planner_models.analytics.problem.reuse import find_refinements
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES, WORST
-from planner_models.analytics.problem.tables import QueryTables, QueryVolume
+from planner_models.analytics.problem.tables import QueryVolume
 
 TIMELESS: Final = (
     "site_names", "pop_names", "link_names", "query_names", "pop_of", "cube_of", "is_sum", "value_usd",
     "_level_places", "level_names", "level_rows", "value_share", "is_none", "may_answer", "may_send",
     "refines", "join", "merged_share", "_stored", "source_of", "followed", "level_value_usd",
-    "site_level_value_usd",
+    "site_level_value_usd", "may_send_by_tables", "may_leave", "is_denied", "kept_s",
 )  # fmt: skip
 """Properties that depend neither on intervals nor on volumes nor on bandwidth.
 
@@ -38,7 +39,7 @@ def name_rows(names: Sequence[str], codes: Ints) -> pd.Categorical:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Analytics(QueryTables):
+class Analytics(RegionTables):
     """Sites with data, queries with levels of detail, and uplinks, over intervals of time.
 
     The fields are the tables of `schema`; optional ones may be None. Below, K intervals, S sites, G points
@@ -79,7 +80,7 @@ class Analytics(QueryTables):
         self, *, intervals: pd.DataFrame, volume: pd.DataFrame, bandwidth: pd.DataFrame | None
     ) -> Analytics:
         """Return the problem with other intervals, volumes and bandwidth, which are not validated again."""
-        _ = self._stored  # of all intervals, before some are left out
+        _ = self._stored, self.is_denied  # of all intervals, before some are left out
         other = object.__new__(Analytics)
         changed = {"intervals": intervals, "volume": volume, "bandwidth": bandwidth}
         for entry in fields(self):
@@ -161,11 +162,6 @@ class Analytics(QueryTables):
         rank = np.where(by_value[:, None], 1.0 + self.value_share, 1.0)
         best = np.where(both, rank[:, None, None, :], 0.0).argmax(axis=3)
         return np.asarray(np.where(both.any(axis=3), best, -1), dtype=np.int64)
-
-    @cached_property
-    def source_of(self) -> Ints:
-        """(Q,) query with the data that answers a query; -1 for its own data."""
-        return reuse.find_sources(self)
 
     @cached_property
     def followed(self) -> Ints:

@@ -44,17 +44,28 @@ def find_stored(problem: QueryTables) -> tuple[Ints, Floats]:
     frame = problem.ad_hoc
     if frame is None or not len(frame):
         return np.zeros(0, dtype=np.int64), np.zeros((2, len(problem.site_names), 0))
-    query = problem.find_queries(frame)
+    query, is_read, _ = find_stored_intervals(problem)
+    cube = problem.cube_of[query]
+    stored = [
+        np.einsum("ak,ksa->sa", is_read.astype(float), volume[:, :, cube])
+        for volume in (problem.records, problem.cells)
+    ]
+    return query, np.array(stored)
+
+
+def find_stored_intervals(problem: QueryTables) -> tuple[Ints, Bools, Ints]:
+    """Return the query of each row of `ad_hoc`, (A,), the intervals that it reads, (A, K), and the last one.
+
+    The last one, in which it is asked, is -1 where the problem does not have it.
+    """
+    frame = problem.ad_hoc
+    assert frame is not None
     numbers = problem.interval_numbers
     since = frame["since"].to_numpy(float) if "since" in frame else np.full(len(frame), np.nan)
     last = frame["interval"].to_numpy(float)
     since = np.where(np.isnan(since), last, since)
-    is_read = ((numbers >= since[:, None]) & (numbers <= last[:, None])).astype(float)  # A, K
-    cube = problem.cube_of[query]
-    stored = [
-        np.einsum("ak,ksa->sa", is_read, volume[:, :, cube]) for volume in (problem.records, problem.cells)
-    ]
-    return query, np.array(stored)
+    is_read = (numbers >= since[:, None]) & (numbers <= last[:, None])
+    return problem.find_queries(frame), is_read, problem.find_intervals(frame)
 
 
 def find_sources(problem: QueryTables) -> Ints:
@@ -135,7 +146,7 @@ def _find_ad_hoc_faults(problem: QueryTables) -> Iterator[str]:
 
 def _list_queries_of_tables(problem: QueryTables) -> dict[str, set[str]]:
     """Return the queries in each table of queries that must not share data."""
-    tables = ("ad_hoc", "backfill", "policies", "pinned", "forbidden")
+    tables = ("ad_hoc", "backfill", "policies", "pinned", "forbidden", "laws")
     frames = {table: getattr(problem, table) for table in tables}
     return {table: set(frame["query"].astype(str)) for table, frame in frames.items() if frame is not None}
 

@@ -49,6 +49,21 @@ def _usd_per_gb() -> Column:
     )
 
 
+def _region(about: str) -> Column:
+    return label(about, optional=True, may_be_blank=True)
+
+
+def _stored_bytes(unit: str) -> Column:
+    return number(
+        f"bytes that a site stores for each {unit} where table retention says for how long at least",
+        at_least=0,
+        at_most=MOST_BYTES,
+        least=LEAST_BYTES,
+        optional=True,
+        default=0.0,
+    )
+
+
 SITES: Final = Table(
     name="sites",
     other_names=("datacenters", "locations"),
@@ -66,6 +81,7 @@ SITES: Final = Table(
             default=1.0,
         ),
         "usd_per_gb": _usd_per_gb(),
+        "region": _region("region, such as a jurisdiction, whose rules its data obeys; blank: none"),
         "storage_gb": number(
             "storage of data that is kept to be sent later, GB; blank: any",
             at_least=0,
@@ -85,6 +101,7 @@ POPS: Final = Table(
         "uplink_mbps": _mbps("capacity of its uplink, where table bandwidth has none, Mbit/s"),
         "merges": choice("whether it can merge the cells of its sites", ("yes", "no")),
         "usd_per_gb": _usd_per_gb(),
+        "region": _region("region that it is in; blank: that of each of its sites"),
     },
     key=("pop",),
 )
@@ -117,6 +134,8 @@ CUBES: Final = Table(
     columns={
         "cube": label("name of the cube"),
         "aggregate": choice("statistic of a cell", AGGREGATES),
+        "stored_bytes_per_record": _stored_bytes("record"),
+        "stored_bytes_per_cell": _stored_bytes("cell"),
     },
     key=("cube",),
 )
@@ -292,6 +311,52 @@ def _exceptions(name: str, about: str) -> Table:
 
 PINNED: Final = _exceptions("pinned", "the level that a site must send for a query")
 FORBIDDEN: Final = _exceptions("forbidden", "a level that a site must not send for a query")
+CENTRAL: Final = Table(
+    name="central",
+    about="the datacenter that answers queries: one row; no table: it is in none of the regions",
+    columns={"region": label("region that it is in", may_be_blank=True)},
+    key=(),
+)
+LAWS: Final = Table(
+    name="laws",
+    about="what data of the sites of a region may leave it; each rule holds: the strictest one counts",
+    columns={
+        "region": label("region of sites"),
+        "cube": label("cube of the queries; blank: any", may_be_blank=True),
+        "query": label("query; blank: all queries of the cube", may_be_blank=True),
+        "to": label("region that the data must not reach; blank: any other place", may_be_blank=True),
+        "finest": label(
+            "finest level that may leave: this one and those listed after it; blank: nothing may",
+            may_be_blank=True,
+        ),
+    },
+    key=("region", "cube", "query", "to"),
+    may_be_empty=True,
+)
+RETENTION: Final = Table(
+    name="retention",
+    about="how long sites of a region keep data, from the end of its interval on",
+    columns={
+        "region": label("region of sites"),
+        "cube": label("cube; blank: all cubes", may_be_blank=True),
+        "at_most_h": number(
+            "hours after which data is erased; blank: any",
+            at_least=0,
+            at_most=1e9,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "at_least_h": number(
+            "hours for which data must be stored; blank: none",
+            at_least=0,
+            at_most=1e9,
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    key=("region", "cube"),
+    may_be_empty=True,
+)
 TABLES: Final = (
     SITES,
     POPS,
@@ -308,6 +373,9 @@ TABLES: Final = (
     SHARES,
     PINNED,
     FORBIDDEN,
+    CENTRAL,
+    LAWS,
+    RETENTION,
 )
 OPTIONAL_TABLES: Final = (
     "bandwidth",
@@ -318,4 +386,7 @@ OPTIONAL_TABLES: Final = (
     "shares",
     "pinned",
     "forbidden",
+    "central",
+    "laws",
+    "retention",
 )

@@ -50,6 +50,9 @@ class QueryTables:
     shares: pd.DataFrame | None = None
     pinned: pd.DataFrame | None = None
     forbidden: pd.DataFrame | None = None
+    central: pd.DataFrame | None = None
+    laws: pd.DataFrame | None = None
+    retention: pd.DataFrame | None = None
 
     @cached_property
     def site_names(self) -> list[str]:
@@ -226,7 +229,7 @@ class QueryTables:
         return np.asarray((self.level_rows >= 0) & (is_accurate | self.is_none))
 
     @cached_property
-    def may_send(self) -> Bools:
+    def may_send_by_tables(self) -> Bools:
         """(S, Q, L) whether a site may send a level: by its error, and by tables `pinned` and `forbidden`."""
         may = np.repeat(self.may_answer[None], len(self.sites), axis=0)
         for table in (self.forbidden, self.pinned):

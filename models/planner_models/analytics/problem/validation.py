@@ -13,6 +13,7 @@ from planner.contract.columns import list_some
 from planner.contract.notes import add_note
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
+from planner_models.analytics.problem.denials import find_region_faults
 from planner_models.analytics.problem.reuse import find_reuse_faults, find_unnested
 from planner_models.analytics.problem.schema import (
     BUCKETS,
@@ -26,13 +27,13 @@ from planner_models.analytics.problem.schema import (
 )
 
 if TYPE_CHECKING:
-    from planner_models.analytics.problem.tables import QueryTables
+    from planner_models.analytics.problem.regions import RegionTables
 
 MOST_CHOICES: Final = 200_000_000  # sites times queries times intervals
 NEEDS_PARAMETER: Final = (INTERVAL, SAMPLE, TOP_K, BUCKETS)
 
 
-def find_faults(problem: QueryTables) -> Iterator[str]:
+def find_faults(problem: RegionTables) -> Iterator[str]:
     """Yield the errors of tables with valid columns, each with its row, value and rule."""
     choices = len(problem.sites) * len(problem.queries) * len(problem.intervals)
     if choices > MOST_CHOICES:
@@ -47,11 +48,11 @@ def find_faults(problem: QueryTables) -> Iterator[str]:
         return
     yield from _find_faulty_times(problem)
     yield from _find_faulty_levels(problem)
-    faults = list(_find_faulty_exceptions(problem))
-    yield from faults or find_reuse_faults(problem)
+    faults = list(_find_faulty_exceptions(problem)) or list(find_reuse_faults(problem))
+    yield from faults or find_region_faults(problem)
 
 
-def _find_unknown_names(problem: QueryTables) -> Iterator[str]:
+def _find_unknown_names(problem: RegionTables) -> Iterator[str]:
     names_of = {
         "site": (set(problem.sites["site"]), "no site"),
         "pop": (set(problem.pops["pop"]), "no point of presence"),
@@ -61,7 +62,7 @@ def _find_unknown_names(problem: QueryTables) -> Iterator[str]:
     owners = {"site": "sites", "pop": "pops", "cube": "cubes", "query": "queries"}
     for table in TABLES:
         frame = getattr(problem, table.name)
-        if frame is None:
+        if frame is None or table.name in ("laws", "retention"):
             continue
         for column, (names, what) in names_of.items():
             if column in frame and owners[column] != table.name:
@@ -76,7 +77,7 @@ def _find_unknown_names(problem: QueryTables) -> Iterator[str]:
         )
 
 
-def _find_faulty_times(problem: QueryTables) -> Iterator[str]:
+def _find_faulty_times(problem: RegionTables) -> Iterator[str]:
     intervals = problem.intervals.sort_values("interval", kind="stable")
     start, length = intervals["start_s"].to_numpy(float), intervals["length_s"].to_numpy(float)
     early = np.flatnonzero(np.abs(start[1:] - (start + length)[:-1]) > 1e-6) + 1
@@ -106,7 +107,7 @@ def _find_faulty_times(problem: QueryTables) -> Iterator[str]:
     )
 
 
-def describe_empty_intervals(problem: QueryTables) -> str | None:
+def describe_empty_intervals(problem: RegionTables) -> str | None:
     """Return a warning that names intervals of which table `volume` has no row; None where it has all."""
     present = set(problem.volume["interval"])
     empty = [f"{number:g}" for number in problem.interval_numbers.tolist() if number not in present]
@@ -117,7 +118,7 @@ def describe_empty_intervals(problem: QueryTables) -> str | None:
     return f"warning: {where}: no site has a row of interval {shown}: read as no data; else add its rows"
 
 
-def report_unknown_intervals(problem: QueryTables, frame: pd.DataFrame, table: str) -> list[str]:
+def report_unknown_intervals(problem: RegionTables, frame: pd.DataFrame, table: str) -> list[str]:
     """Return an error for each row with an interval that is not in table `intervals`."""
     unknown = np.flatnonzero(problem.find_intervals(frame) < 0).tolist()
     faults = [
@@ -127,7 +128,7 @@ def report_unknown_intervals(problem: QueryTables, frame: pd.DataFrame, table: s
     return shorten_faults(faults, file_name(frame, table), "with an unknown interval", count=len(unknown))
 
 
-def _find_holes(problem: QueryTables) -> Iterator[str]:
+def _find_holes(problem: RegionTables) -> Iterator[str]:
     frame = problem.bandwidth
     assert frame is not None
     counts = frame["link"].astype(str).value_counts(sort=False)
@@ -146,7 +147,7 @@ def _find_holes(problem: QueryTables) -> Iterator[str]:
     )
 
 
-def _find_faulty_levels(problem: QueryTables) -> Iterator[str]:
+def _find_faulty_levels(problem: RegionTables) -> Iterator[str]:
     levels = problem.levels
     where = file_name(levels, "levels")
     without = sorted(set(problem.query_names) - set(levels["query"].astype(str)))
@@ -229,7 +230,7 @@ def _warn_of_dominated(levels: pd.DataFrame, query: str, rows: list[int]) -> Non
             )
 
 
-def _find_faulty_exceptions(problem: QueryTables) -> Iterator[str]:
+def _find_faulty_exceptions(problem: RegionTables) -> Iterator[str]:
     for table in ("merging", "policies", "pinned", "forbidden"):
         frame = getattr(problem, table)
         if frame is None or not len(frame):
@@ -254,7 +255,7 @@ def _find_faulty_exceptions(problem: QueryTables) -> Iterator[str]:
     if problem.pinned is not None and problem.pinned.duplicated(["site", "query"]).any():
         row = int(np.flatnonzero(problem.pinned.duplicated(["site", "query"]))[0])
         yield f"{row_name(problem.pinned, 'pinned', row)}: a second level of one site and query, must be one"
-    nothing = problem.has_data & ~problem.may_send.any(axis=2)
+    nothing = problem.has_data & ~problem.may_send_by_tables.any(axis=2)
     for site, query in np.argwhere(nothing)[:5].tolist():
         yield (
             f"levels: site '{problem.site_names[site]}' has no level that it may send for query "
@@ -262,7 +263,7 @@ def _find_faulty_exceptions(problem: QueryTables) -> Iterator[str]:
         )
 
 
-def _find_unmergeable(problem: QueryTables) -> Iterator[str]:
+def _find_unmergeable(problem: RegionTables) -> Iterator[str]:
     frame = problem.merging
     if frame is None or not len(frame):
         return
@@ -282,7 +283,7 @@ def _find_unmergeable(problem: QueryTables) -> Iterator[str]:
     )
 
 
-def _find_faulty_policies(problem: QueryTables) -> Iterator[str]:
+def _find_faulty_policies(problem: RegionTables) -> Iterator[str]:
     frame = problem.policies
     if frame is None or not len(frame):
         return
