@@ -57,6 +57,7 @@ LONG = (
     "fibre_cut",  # of plans that are equally good, one machine takes another than the next
     "flowtables",
     "geostore",
+    "livevideo",
     "membership",
     "multicast",
     "overload",

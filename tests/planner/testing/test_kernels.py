@@ -135,8 +135,19 @@ def test_other_bits_are_found() -> None:
     assert not is_same(0.1 + 0.2, 0.3)
 
 
-LONG = ("analytics", "coflows", "fairshare")
-"""Systems whose kernels take half a minute in Python, also for few calls."""
+LONG = (
+    "analytics",
+    "brokering",
+    "circuitflows",
+    "coflows",
+    "fairshare",
+    "flowtables",
+    "geostore",
+    "livevideo",
+    "traffic",
+    "updates",
+)
+"""Systems whose kernels take long to compile or to run in Python: the exhaustive tests compare them."""
 OTHER_PROBLEMS = {"consolidation": {"preset": "present", "machines": 40}}
 """Generated in place of samples whose rules keep them from the kernels."""
 
@@ -169,10 +180,13 @@ def test_python_and_compiled_kernels_of_our_systems_agree(name: str, max_calls: 
 
 
 @pytest.mark.slow(minutes=0.2)
-def test_small_problems_compile_nothing() -> None:
-    code = (
-        "import sys, planner\n"
-        "planner.compare('updates/diamond', designs=['ordered', 'two_phase_changed'])\n"
-        "assert 'numba' not in sys.modules"
-    )
+@pytest.mark.parametrize(
+    "question",
+    [
+        "planner.compare('updates/diamond', designs=['ordered', 'two_phase_changed'])",
+        "planner.failures('traffic/abilene', kinds='link', design='ecmp')",
+    ],
+)
+def test_small_problems_compile_nothing(question: str) -> None:
+    code = f"import sys, planner\n{question}\nassert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=200)

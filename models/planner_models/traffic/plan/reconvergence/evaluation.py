@@ -278,7 +278,7 @@ def _share_by_demand(net, reached, overload, arrives, slowed, share):  # type: i
     return smallest
 
 
-@run_small_in_python(max_elements=1_000)
+@run_small_in_python(max_elements=8_000, max_s=5.0)
 @njit(cache=True, nogil=True)
 def evaluate(net, trees, failures, requested):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return the outcomes of failures."""

@@ -80,7 +80,7 @@ class Hops(NamedTuple):
     share: Floats
 
 
-@run_small_in_python(max_elements=1_000)
+@run_small_in_python(max_elements=8_000)
 @njit(cache=True, nogil=True)
 def find_trees(net):  # type: ignore[no-untyped-def]
     """Return the shortest paths to each target, and the traffic on them."""

@@ -1,5 +1,6 @@
 """Compiled analysis of failures against the designs, which run again on each failed problem."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.arrays import Floats
+from planner.testing.kernels import compare_with_python, name_of
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.designs.failure_analysis import Reconvergence
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import flow_by_demand
-from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
-from planner_models.traffic.plan.reconvergence.shortest_paths import admission_order
+from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting, evaluate
+from planner_models.traffic.plan.reconvergence.shortest_paths import admission_order, find_trees
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.failure_sets import FailureSet, build_failure_set, join_sets
 from planner_models.traffic.problem.problem import Traffic
@@ -91,6 +93,18 @@ def test_loads_of_real_networks(name: str) -> None:
     problem = Traffic.from_tables(topohub.read(name, seed=1, peak_utilization=1.3))
     failures = build_failure_set(problem, "links")
     compare_with_design(problem, failures.select(np.arange(0, len(failures), 6)), is_single=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overload", ["drop", "max-min"])
+def test_python_gives_the_bits_of_compiled_code(overload: str) -> None:
+    names, peaks = ("sndlib/abilene", "sndlib/polska", "sndlib/nobel-us"), (0.9, 1.5, 3.0)
+    with compare_with_python() as counts:
+        for name, peak in itertools.product(names, peaks):
+            problem = Traffic.from_tables(topohub.read(name, seed=1, peak_utilization=peak))
+            routing = ShortestPathRouting(problem=replace(problem, overload=overload))
+            routing.solve(build_failure_set(problem, "links"), with_loads=True, with_demands=True)
+    assert counts[name_of(evaluate)] == counts[name_of(find_trees)] == len(names) * len(peaks)
 
 
 def test_a_second_path_of_the_same_weight_but_for_rounding() -> None:
