@@ -501,5 +501,5 @@ def fair_rates(net, lists, is_reached):  # type: ignore[no-untyped-def]
                 entry = after[entry]
                 i += 1
     weight = np.ones(demands)
-    shares, caps = Shares(start, link, share), Caps(cap, weight, cap, np.argsort(cap))
+    shares, caps = Shares(start, link, share), Caps(cap, weight, cap, np.argsort(cap, kind="mergesort"))
     return fill_progressively(shares, net.capacity, caps)
