@@ -104,6 +104,21 @@ def draw_paths(hops: NextHops, random: np.random.Generator, *, copies: int = 1) 
     return path_matrix(hops, start, link)
 
 
+def draw_stable_paths(problem: FlowProblem, random: np.random.Generator, *, copies: int = 1) -> sp.csr_array:
+    """Draw `copies` random shortest paths for each demand with a rate, (copies * K, E), as `draw_paths` does.
+
+    They are drawn for demands without a rate too, so that a demand keeps its paths as others begin or end,
+    as with a hash of its header.
+    """
+    has_rate = problem.rate_mbps > 0
+    if has_rate.all():
+        return draw_paths(find_next_hops(problem), random, copies=copies)
+    of_all = draw_paths(next_hops_of_legs(problem, problem.source, problem.target), random, copies=copies)
+    paths = sp.csr_array(sp.diags_array(np.repeat(has_rate, copies).astype(float)) @ of_all)
+    paths.eliminate_zeros()
+    return paths
+
+
 def path_matrix(hops: NextHops, start: Ints, link: Ints) -> sp.csr_array:
     """Return the matrix (P, E) that is 1 where a path takes a link; links of path p from start[p] on."""
     return sp.csr_array((np.ones(len(link)), link, start), shape=(len(start) - 1, len(hops.head)))

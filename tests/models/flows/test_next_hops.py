@@ -66,6 +66,17 @@ def test_random_paths_are_shortest_paths(problem: Traffic, seed: int) -> None:
         assert problem.weight[links].sum() == problem.distance[row[demand], problem.source[demand]]
 
 
+@given(problems(), st.integers(0, 1000), st.data())
+def test_stable_paths_stay_as_other_demands_end(problem: Traffic, seed: int, data: st.DataObject) -> None:
+    count = len(problem.demands)
+    has_rate = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    before = next_hops.draw_stable_paths(problem, np.random.default_rng(seed), copies=2)
+    fewer = problem.with_rates(np.where(has_rate, problem.rate_mbps, 0.0))
+    after = next_hops.draw_stable_paths(fewer, np.random.default_rng(seed), copies=2)
+    remaining = np.repeat(has_rate & (problem.rate_mbps > 0), 2)
+    assert (after.toarray() == before.toarray() * remaining[:, None]).all()
+
+
 def test_every_next_hop_is_as_likely_as_the_others() -> None:
     middle = [f"m{i}" for i in range(4)]
     links = [("s", m, 1.0) for m in middle] + [(m, "t", 1.0) for m in middle]

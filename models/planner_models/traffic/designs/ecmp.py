@@ -55,7 +55,7 @@ def route_hashed(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) ->
 
     source  RFC 2992; Sen et al. 2013, section 7.2
     """
-    paths = next_hops.draw_paths(next_hops.find_next_hops(problem), np.random.default_rng(seed))
+    paths = next_hops.draw_stable_paths(problem, np.random.default_rng(seed))
     return route_shares(problem, paths, rates)
 
 

@@ -55,7 +55,7 @@ def route_first_fit(
         path_of = path_assignment.first_fit(problem, assignable, _demand_mbps(problem, rates), random)
         return path_assignment.route_assigned(problem, assignable, path_of, rates)
     hops = next_hops.find_next_hops(problem)
-    hashed = next_hops.draw_paths(hops, np.random.default_rng(seed))
+    hashed = next_hops.draw_stable_paths(problem, np.random.default_rng(seed))
     start, link = _first_fit(
         hops,
         problem.capacity_mbps.copy(),
@@ -96,7 +96,7 @@ def route_annealing(
         return path_assignment.route_assigned(problem, assignable, path_of, rates)
     hops = next_hops.find_next_hops(problem)
     random = np.random.default_rng(seed)
-    hashed = next_hops.draw_paths(hops, random)
+    hashed = next_hops.draw_stable_paths(problem, random)
     demand = _demand_mbps(problem, rates)
     first = _Paths(hashed.indptr.astype(np.int64), hashed.indices.astype(np.int64))
     initial = temperature * float(demand[hops.demand].mean()) if len(hops.demand) else 0.0

@@ -64,8 +64,7 @@ def route(
     solve = coupled_rates if coupling == "coupled" else uncoupled_rates
     if paths != "equal_cost":
         return _route_over(problem, find_assignable(problem, paths), subflows, solve)
-    hops = next_hops.find_next_hops(problem)
-    drawn = next_hops.draw_paths(hops, np.random.default_rng(seed), copies=subflows)
+    drawn = next_hops.draw_stable_paths(problem, np.random.default_rng(seed), copies=subflows)
     demands = np.flatnonzero(problem.rate_mbps > 0)
     rows = (demands[:, None] * subflows + np.arange(subflows)).ravel()
     uses, cap = drawn[rows], problem.rate_mbps[demands]

@@ -226,7 +226,7 @@ FIGURES: Final[Mapping[str, PacketFigure]] = {
             "traf_f4_ns": lambda means: means["LocalFlow-NS"] < means["ECMP"],
         },
         reasons={"traf_f4_ns": "the paper calls its run unlucky, and says that the two are usually alike"},
-        full=Size(k=16, seconds=0.3, seeds=2),
+        full=Size(k=16, seconds=1.0, seeds=2),
         quick=Size(k=4, seconds=0.06, seeds=1),
     ),
     "figure_7": PacketFigure(

@@ -49,7 +49,11 @@ from planner_models.traffic.simulation.packet_network import (
     PacketRouteUpdate,
     draw_queues_over_time,
 )
-from planner_models.traffic.simulation.planned_routes import routes_of_plan
+from planner_models.traffic.simulation.planned_routes import (
+    PlannedRoutes,
+    routes_of_plan,
+    shortest_paths_by_hash,
+)
 from planner_models.traffic.simulation.staged_update import UpdateTiming
 
 SETTLING_TRIPS: Final = 20
@@ -58,6 +62,8 @@ SMALL_BYTES: Final = 125_000
 """Size below which a flow counts as small."""
 SPLITTING: Final = {"packet_scatter": "scatter", "localflow": "split"}
 """Designs whose flows take the shares of a plan packet by packet; those of others by a hash of the flow."""
+HASHING: Final = "ecmp_hash"
+"""The design whose switches hash flows: its plan hashes each demand as if that were one flow."""
 
 PACKET_METRICS: Final = (
     Metric(name="p99_completion_s", unit="s", better="less", about="99th percentile of completion times"),
@@ -184,7 +190,7 @@ def simulate_packets(
         def update(
             counters: FlowCounters, _: Traffic, decision: Decision[Routing], plan: Routing
         ) -> PacketRouteUpdate:
-            routes = routes_of_plan(problem, plan)
+            routes = find_routes(problem, design, plan)
             return PacketRouteUpdate(flow=counters.flow, routes=routes, decision=decision)
 
         controllers = [measuring_controller(execution.problem_at, design, scheduler, run.timing, update)]
@@ -200,6 +206,11 @@ def simulate_packets(
         drawings=(draw_queues_over_time(outcome.tables["queues"]),),
         frames=tuple(recorder.frames),
     )
+
+
+def find_routes(problem: Traffic, design: Design, plan: Routing) -> PlannedRoutes:
+    """Return the routes of packets by a design's plan; under `HASHING` each flow has a hash of its own."""
+    return shortest_paths_by_hash(problem) if design.name == HASHING else routes_of_plan(problem, plan)
 
 
 def find_longest_trip_s(problem: Traffic, settings: PacketSettings) -> float:
@@ -250,7 +261,7 @@ def plan_controllers(
                 f"design '{design.name}' has no plan for these demands: {result.proof.status.value}"
             )
         return PacketRouteUpdate(
-            flow=None, routes=routes_of_plan(execution.problem, result.plan), decision=result
+            flow=None, routes=find_routes(execution.problem, design, result.plan), decision=result
         )
 
     once_s = 2 * run.until_s  # so that no second round starts

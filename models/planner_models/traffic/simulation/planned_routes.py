@@ -83,19 +83,26 @@ class PlannedRoutes:
 
 def routes_of_plan(problem: Traffic, plan: Routing) -> PlannedRoutes:
     """Return the routes of a plan for packets."""
-    count, links = len(problem.demands), len(problem.links)
     if plan.segments is not None or plan.routes is not None:
         listed = list_segments(problem, plan.segments) if plan.routes is None else list_paths(problem, plan)
-        none, nowhere = sp.csr_array((0, links)), np.zeros(0, np.int64)
-        return PlannedRoutes(share=none, target=nowhere, row=np.full(count, -1, np.int64), listed=listed)
+        return replace(shortest_paths_by_hash(problem), listed=listed)
     if "source" in plan.flows:
-        flow, row, target = routing.flow_by_demand(problem, plan), np.arange(count), problem.target
+        flow, row, target = routing.flow_by_demand(problem, plan), np.arange(len(problem.demands)), problem.target
     else:
         flow, row, target = _flow_by_commodity(problem, plan)
     share = drop_dead_ends(problem, flow, target)
     entries = share.tocoo()
     has_loop = find_loop(links_of(problem), entries.row, entries.col) is not None
     return PlannedRoutes(share=share, target=target, row=row, has_loop=has_loop)
+
+
+def shortest_paths_by_hash(problem: Traffic) -> PlannedRoutes:
+    """Return routes without a plan: each flow, and each of its subflows, takes shortest paths by a hash."""
+    return PlannedRoutes(
+        share=sp.csr_array((0, len(problem.links))),
+        target=np.zeros(0, np.int64),
+        row=np.full(len(problem.demands), -1, np.int64),
+    )
 
 
 def drop_dead_ends(problem: Traffic, flow: sp.csr_array, target: Ints) -> sp.csr_array:

@@ -151,6 +151,22 @@ def test_flows_are_hashed_until_a_plan_divides_them() -> None:
     assert result.metrics != run("packet_scatter", **early).metrics
 
 
+@pytest.mark.parametrize("decides", ["once", "measured"])
+@pytest.mark.parametrize("subflows", [1, 8])
+def test_ecmp_by_hash_keeps_the_path_of_each_flow_and_subflow(decides: str, subflows: int) -> None:
+    """Switches that hash need no decisions: all is as under no design."""
+    parameters: dict[str, Any] = {"subflows": subflows, "until_s": 0.01}
+    hashed = run("ecmp_hash", decides=decides, **parameters)
+    assert hashed.metrics == run(None, **parameters).metrics
+    assert len(hashed.rounds) >= 1
+
+
+def test_subflows_under_ecmp_by_hash_take_several_paths() -> None:
+    links = sent(run("ecmp_hash", diamond(), subflows=8, median_bytes=1e6, sigma=0.0, until_s=0.05))
+    assert links["a", "b"] > 0
+    assert links["a", "c"] > 0
+
+
 def test_a_source_route_keeps_each_flow_on_one_path() -> None:
     links = sent(run("hedera_gff", diamond(), decides="once", median_bytes=1e6, sigma=0.0, until_s=0.05))
     assert sorted([links["a", "b"] > 0, links["a", "c"] > 0]) == [False, True]
