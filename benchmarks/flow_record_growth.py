@@ -123,7 +123,7 @@ def measure(path: Path, flows: int) -> dict[str, float]:
         demands_s = time.process_time() - begin - read_s
         of_demands = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begin = time.process_time()
-        found = find_flows(stored, nodes, Cleaning(sampling=1), Joining(length_s=FLOW_WINDOW_S))
+        joined_flows = find_flows(stored, nodes, Cleaning(sampling=1), Joining(length_s=FLOW_WINDOW_S))
         flows_s = time.process_time() - begin
     matrix, early, early_octets = expected(flows)
     ours = np.zeros((SITES, SITES))
@@ -131,7 +131,7 @@ def measure(path: Path, flows: int) -> dict[str, float]:
     assert np.allclose(ours, np.where(np.eye(SITES), 0, matrix), rtol=1e-9)
     assert demands.report.records == 2 * flows
     assert demands.report.flows == flows
-    assert (len(found), found.octets.sum()) == (early, early_octets)
+    assert (len(joined_flows), joined_flows.octets.sum()) == (early, early_octets)
     return {
         "M records": 2 * flows / 1e6,
         "file, GB": path.stat().st_size / 1e9,

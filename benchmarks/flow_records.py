@@ -147,7 +147,7 @@ WRITERS: Final[Mapping[str, tuple[str, Callable[[pd.DataFrame, Path], None]]]] =
 
 
 def time_form(form: str, rows: int, version: int, folder: Path) -> dict[str, object]:
-    """Return the speed of a form, whose matrix is that of plain sums."""
+    """Return the speed of a form, and assert that its matrix is that of plain sums."""
     records = draw_records(rows, version)
     name, write = WRITERS[form]
     write(records, folder / name)

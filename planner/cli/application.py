@@ -156,10 +156,10 @@ class Commands(TyperGroup):
         with _saying_interrupted(), _in_plain_words():
             return super().invoke(ctx)
 
-    def make_context(self, *given: Any, **more: Any) -> Any:
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
         """Read the words of the command line."""
         with _saying_interrupted():
-            return super().make_context(*given, **more)
+            return super().make_context(*arguments, **more)
 
 
 @contextlib.contextmanager

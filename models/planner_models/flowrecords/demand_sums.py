@@ -124,7 +124,7 @@ def prefix_name(high: int, low: int) -> str:
 
 @dataclass(kw_only=True)
 class Uses:
-    """Bytes by use, as the report has them, and what else is summed over parts.
+    """Bytes by use, as the report has them, and other sums over parts.
 
     bucket_pieces  (B,) shares of records in each bucket
     """

@@ -292,8 +292,8 @@ def find_demands(
     cells = Cells(buckets.count)
     uses = Uses(bucket_pieces=np.zeros(buckets.count, dtype=np.int64))
     classes: tuple[str, ...] = ()
-    for part in stored.parts():
-        for records in divide_by_pieces(part, buckets):
+    for part_records in stored.parts():
+        for records in divide_by_pieces(part_records, buckets):
             classes = _add_part(records, cells, uses, buckets, prefix_map, cleaning, exporters, ports)
     report = _report(uses, summary, rate, len(files))
     _require_prefixes(report, cleaning)

@@ -180,9 +180,9 @@ def find_flows(
     require_rule(summary, cleaning.duplicates, exporters)
     sums = FlowSums()
     shares: list[_Joined] = []
-    for part in stored.parts():
-        rate = find_sampling(part, exporters=exporters, sampling=cleaning.sampling)
-        joined = _join_part(part, rate, cleaning.duplicates, exporters, joining.idle_s)
+    for part_records in stored.parts():
+        rate = find_sampling(part_records, exporters=exporters, sampling=cleaning.sampling)
+        joined = _join_part(part_records, rate, cleaning.duplicates, exporters, joining.idle_s)
         if joined.records:
             shares.append(_select_read(joined, prefix_map, joining, within, sums))
     lost = sums.lost / max(sums.octets, 1.0)
@@ -212,7 +212,7 @@ def find_flows(
 
 @dataclass(kw_only=True)
 class FlowSums:
-    """What is summed over the flows of all parts: records, flows, bytes, and bytes without a prefix.
+    """Sums over the flows of all parts: records, flows, bytes, and bytes without a prefix.
 
     first_s  start of the first flow, s since 1970
     """

@@ -53,10 +53,10 @@ def group_parts(counts: Ints) -> list[tuple[int, int]]:
     """
     groups: list[tuple[int, int]] = []
     first, records = 0, 0
-    for part, count in enumerate(counts.tolist()):
+    for index, count in enumerate(counts.tolist()):
         if records and records + count > PART_RECORDS:
-            groups.append((first, part))
-            first, records = part, 0
+            groups.append((first, index))
+            first, records = index, 0
         records += count
     if records:
         groups.append((first, len(counts)))

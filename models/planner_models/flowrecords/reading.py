@@ -37,7 +37,7 @@ class ReadFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings:
-    """How files of flow records are read.
+    """Settings of reading files of flow records.
 
     columns    column of each field, for delimited tables and JSON objects of no known tool
     time_zone  of times that do not say theirs

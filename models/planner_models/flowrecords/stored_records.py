@@ -78,7 +78,7 @@ class StoredRecords:
         return self.builder.count
 
     def summary(self) -> Summary:
-        """Return what all records have in common."""
+        """Return the summary of all records."""
         return self.builder.finish()
 
     def parts(self) -> Iterator[FlowRecords]:
@@ -99,13 +99,13 @@ class StoredRecords:
     def _write_run(self) -> None:
         """Write the records that wait to the file, by parts."""
         rows = np.concatenate([self._rows_of(block) for block in self.waiting])
-        part = np.concatenate([number_parts(block) for block in self.waiting])
+        part_of_row = np.concatenate([number_parts(block) for block in self.waiting])
         self.waiting.clear()
         self.waiting_count = 0
         self.run_begins.append(sum(int(counts.sum()) for counts in self.run_counts))
-        self.run_counts.append(np.bincount(part, minlength=PARTS).astype(np.int64))
+        self.run_counts.append(np.bincount(part_of_row, minlength=PARTS).astype(np.int64))
         words = rows.view(np.int64).reshape(len(rows), -1)  # taken faster than records of several types
-        rows = np.take(words, np.argsort(part, kind="stable"), axis=0).view(ROW)[:, 0]
+        rows = np.take(words, np.argsort(part_of_row, kind="stable"), axis=0).view(ROW)[:, 0]
         try:
             if self.file is None:
                 # unbuffered: a full disk must not be met again when the file is closed
@@ -134,9 +134,9 @@ class StoredRecords:
         for begin, of_run in zip(self.run_begins, counts, strict=True):
             run = self._read_rows(begin + int(of_run[:first].sum()), int(of_run[first:behind].sum()))
             position = 0
-            for part, count in enumerate(of_run[first:behind].tolist()):
-                rows[free[part] : free[part] + count] = run[position : position + count]
-                free[part] += count
+            for index_of_part, count in enumerate(of_run[first:behind].tolist()):
+                rows[free[index_of_part] : free[index_of_part] + count] = run[position : position + count]
+                free[index_of_part] += count
                 position += count
         ordered = sorted(self.names)
         index = {name: code for code, name in enumerate(ordered)}

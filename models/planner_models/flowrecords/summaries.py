@@ -1,4 +1,4 @@
-"""What is known of flow records before they are handled part by part: their time and their exporters."""
+"""Summaries of flow records before they are handled part by part: their time and their exporters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = tuple[str, int, int]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Summary:
-    """What all records of an export have in common.
+    """Times, kinds and exporters of all records of an export.
 
     count                    of the records
     first_s, last_s          first start and last end, s since 1970

@@ -86,16 +86,16 @@ def check(problem: Analytics, plan: Levels) -> Violations:
 
 def list_retained(problem: Analytics, levels: Ints, late: Late) -> Violations:
     """Return the violations by data that must have been erased before it is sent."""
-    kept = find_retained(problem, levels, late)
+    retained = find_retained(problem, levels, late)
     return Violations.of(
         "retention",
         where=[
             f"{problem.site_names[row.site]}, {problem.query_names[row.query]}, interval "
             f"{problem.interval_numbers[row.interval]:g}"
-            for row in kept
+            for row in retained
         ],
-        amount=np.array([row.age_h for row in kept]),
-        allowed=np.array([row.allowed_h for row in kept]),
+        amount=np.array([row.age_h for row in retained]),
+        allowed=np.array([row.allowed_h for row in retained]),
         unit="h",
     )
 

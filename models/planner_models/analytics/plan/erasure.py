@@ -24,7 +24,7 @@ class Chunks(NamedTuple):
 
 
 class Erasure(NamedTuple):
-    """What queues of sites send and erase.
+    """Bytes that queues of sites send and erase, and their times.
 
     finish_s   (K, S) time at which the last data of an interval that is not erased has left its site
     waiting    (K, S) bytes in the queue at the end of each interval
@@ -48,7 +48,7 @@ def erases(problem: Analytics) -> bool:
 
 
 def replay_erasure(problem: Analytics, chunks: Chunks) -> Erasure:
-    """Return what sites send and erase where each uplink sends data in turn."""
+    """Return the bytes that sites send and erase where each uplink sends data in turn."""
     kept_s = np.full((len(problem.site_names), chunks.sent.shape[2]), np.inf)
     kept_s[:, problem.cube_of] = problem.kept_s
     sites = len(problem.site_names)
@@ -84,7 +84,7 @@ def drain_sites(  # noqa: C901 - one compiled loop
     lost: Floats,
     is_erased: Bools,
 ) -> None:
-    """Write what leaves each site and what is erased, and when, as in `Erasure`.
+    """Write the bytes that leave each site or are erased, and their times, as in `Erasure`.
 
     size, behind  (K, S, C) bytes, and these after merging
     rate          (K, S) bytes a second; after the last interval, the last one
@@ -95,7 +95,7 @@ def drain_sites(  # noqa: C901 - one compiled loop
     intervals, sites, cubes = size.shape
     remaining = np.empty(cubes)
     for site in range(sites):
-        now, at = starts[0], 0  # time up to which the uplink is used, and its interval
+        now, current = starts[0], 0  # time up to which the uplink is used, and its interval
         for k in range(intervals):
             remaining[:] = size[k, site]
             now = max(now, starts[k])
@@ -116,33 +116,33 @@ def drain_sites(  # noqa: C901 - one compiled loop
                     if remaining[cube] > 0:
                         total += remaining[cube]
                         event = min(event, limit)
-                while at < intervals - 1 and ends[at] <= now:
-                    at += 1
+                while current < intervals - 1 and ends[current] <= now:
+                    current += 1
                 if total <= 0:
                     break
                 if now == np.inf:
                     finish[k, site] = np.inf
                     break
                 is_last = now >= ends[intervals - 1]
-                until = event if is_last else min(event, ends[at])
-                speed = rate[at, site]
+                until = event if is_last else min(event, ends[current])
+                speed = rate[current, site]
                 if speed <= 0 and until == np.inf:
                     now = np.inf  # what has a limit is erased, the rest never comes
                     continue
                 carried = speed * (until - now) if speed > 0 else 0.0
                 # data of an interval arrives until its end: it is not sent before
                 if carried >= total * (1 - 1e-9):
-                    fraction, done = 1.0, max(now + total / speed, min(ends[k], until))
+                    fraction, stop = 1.0, max(now + total / speed, min(ends[k], until))
                 else:
-                    fraction, done = carried / total, until
+                    fraction, stop = carried / total, until
                 for cube in range(cubes):
                     if remaining[cube] <= 0:
                         continue
                     amount = remaining[cube] * fraction
                     if not is_last:
-                        sent[at, site] += amount
-                        arrived[at, site] += amount * behind[k, site, cube] / size[k, site, cube]
+                        sent[current, site] += amount
+                        arrived[current, site] += amount * behind[k, site, cube] / size[k, site, cube]
                     remaining[cube] = 0.0 if fraction >= 1 else remaining[cube] - amount
-                now = done
+                now = stop
                 if fraction >= 1:
-                    finish[k, site] = done
+                    finish[k, site] = stop

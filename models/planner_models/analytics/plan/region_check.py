@@ -1,4 +1,4 @@
-"""Check of rules of regions, row by row from their tables: what leaves a region, what is kept too long."""
+"""Check of rules of regions, row by row from their tables: data that leaves a region, or is kept too long."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def find_ruled_out(problem: Analytics) -> Bools:
         for site, pop in enumerate(problem.pop_of.tolist()):
             region = list_region(problem.sites, site)
             way = [list_region(problem.pops, pop) or region, center]
-            reached = [place for place in way if place != region]
+            reached = [visited for visited in way if visited != region]
             if region != rule["region"] or not reached or (rule["to"] and rule["to"] not in reached):
                 continue
             for query, entry in enumerate(problem.queries.to_dict("records")):
@@ -70,14 +70,14 @@ def find_retained(problem: Analytics, levels: Ints, late: Late) -> list[Retained
     if problem.retention is None or "at_most_h" not in problem.retention:
         return []
     ends = problem.start_s + problem.length_s
-    found = []
+    retained = []
     needed = [*list_late(late), *list_read(problem, levels)]
     for interval, when, site, query in needed:
         age_h = float(ends[when] - ends[interval]) / HOUR_S
         allowed_h = find_allowed_hours(problem, site, query)
         if age_h > allowed_h * (1 + 1e-9) + 1e-9:
-            found.append(Retained(interval, site, query, age_h, allowed_h))
-    return found
+            retained.append(Retained(interval, site, query, age_h, allowed_h))
+    return retained
 
 
 def list_late(late: Late) -> Iterator[tuple[int, int, int, int]]:
@@ -104,10 +104,10 @@ def list_read(problem: Analytics, levels: Ints) -> Iterator[tuple[int, int, int,
         ]
         oldest = read.groupby(read["site"].astype(str))["interval"].min()
         for site, first in oldest.items():
-            place = problem.site_names.index(str(site))
-            level = int(levels[when, place, query])
+            site_row = problem.site_names.index(str(site))
+            level = int(levels[when, site_row, query])
             if level >= 0 and not problem.is_none[query, level]:
-                yield numbers.index(first), when, place, query
+                yield numbers.index(first), when, site_row, query
 
 
 def find_allowed_hours(problem: Analytics, site: int, query: int) -> float:
@@ -128,8 +128,8 @@ def find_required_gb(problem: Analytics) -> Floats:
     frame = problem.retention
     if frame is None or "at_least_h" not in frame:
         return stored
-    places = [places.tolist() for places in problem.volume_places]
-    amounts = zip(*places, problem.volume["records"], problem.volume["cells"], strict=True)
+    columns = [columns.tolist() for columns in problem.volume_places]
+    amounts = zip(*columns, problem.volume["records"], problem.volume["cells"], strict=True)
     for k, site, cube, records, cells in amounts:
         entry = problem.cubes.iloc[cube].to_dict()
         is_of = (frame["region"].astype(str) == list_region(problem.sites, site)) & (

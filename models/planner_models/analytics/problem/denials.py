@@ -28,9 +28,9 @@ def explain_denied(problem: RegionTables) -> list[tuple[int, str]]:
     reasons: dict[int, str] = {}
     sends = problem.may_send_by_tables & ~problem.is_none & problem.has_data[:, :, None]
     for query in np.flatnonzero(problem.is_denied.any(axis=0)).tolist():
-        own = int(problem.source_of[query]) if problem.source_of[query] >= 0 else query
-        text = _explain_rules(problem, own, sends[:, own]) or _explain_expired(problem, own)
-        used = "" if own == query else f"; it uses the data of query '{problem.query_names[own]}'"
+        source = int(problem.source_of[query]) if problem.source_of[query] >= 0 else query
+        text = _explain_rules(problem, source, sends[:, source]) or _explain_expired(problem, source)
+        used = "" if source == query else f"; it uses the data of query '{problem.query_names[source]}'"
         if text is not None:
             reasons[query] = text + used
     return list(reasons.items())
@@ -96,15 +96,15 @@ def find_unknown_regions(problem: RegionTables) -> Iterator[str]:
     if problem.central is not None and len(problem.central) != 1:
         yield f"{file_name(problem.central, 'central')}: has {len(problem.central)} rows, must have one"
         return
-    own = {name for name in list_regions(problem.sites) if name}
-    places = own | set(list_regions(problem.pops))
+    of_sites = {name for name in list_regions(problem.sites) if name}
+    regions = of_sites | set(list_regions(problem.pops))
     if problem.central is not None:
-        places |= set(list_regions(problem.central))
+        regions |= set(list_regions(problem.central))
     for table in ("laws", "retention"):
         frame = getattr(problem, table)
         if frame is None or not len(frame):
             continue
-        yield from report_unknown_names(frame, table, "region", own, "the region of no site")
+        yield from report_unknown_names(frame, table, "region", of_sites, "the region of no site")
         cubes = {*problem.cubes["cube"].astype(str), ""}
         yield from report_unknown_names(frame, table, "cube", cubes, "no cube")
     rules = problem.laws
@@ -115,7 +115,7 @@ def find_unknown_regions(problem: RegionTables) -> Iterator[str]:
             rules,
             "laws",
             "to",
-            places | {""},
+            regions | {""},
             "the region of no site, point of presence or datacenter",
         )
 
@@ -176,7 +176,7 @@ def overlaps(scope: Scope, other: Scope) -> bool:
 
 
 def find_rules_against_tables(problem: RegionTables) -> Iterator[str]:
-    """Yield rows of `pinned` and `forbidden` that require what a rule of a region rules out."""
+    """Yield rows of `pinned` and `forbidden` that require levels which a rule of a region rules out."""
     rules = problem.laws
     if rules is None or not len(rules):
         return
@@ -223,33 +223,35 @@ def find_faulty_retention(problem: RegionTables) -> Iterator[str]:
     frame = problem.retention
     if frame is None or not len(frame):
         return
-    (most, most_row), (least, least_row) = (find_hours(problem, name) for name in ("at_most_h", "at_least_h"))
-    clash = np.argwhere(least > most)
+    (longest, longest_row), (shortest, shortest_row) = (
+        find_hours(problem, name) for name in ("at_most_h", "at_least_h")
+    )
+    clash = np.argwhere(shortest > longest)
     if len(clash):
         site, cube = clash[0].tolist()
-        rows = [int(rows[site, cube]) for rows in (least_row, most_row)]
+        rows = [int(rows[site, cube]) for rows in (shortest_row, longest_row)]
         first, second = (row_name(frame, "retention", row) for row in rows)
         name, region = problem.cubes["cube"].iloc[cube], frame["region"].iloc[rows[0]]
         other = f"{second} at most" if first != second else "at most"
         yield (
-            f"{first}: cube '{name}' must be kept for at least {least[site, cube]:g} hours in region "
-            f"'{region}', but {other} for {most[site, cube]:g} hours; change one of them"
+            f"{first}: cube '{name}' must be kept for at least {shortest[site, cube]:g} hours in region "
+            f"'{region}', but {other} for {longest[site, cube]:g} hours; change one of them"
         )
         return
-    for cube in np.flatnonzero((~np.isnan(least)).any(axis=0)).tolist():
+    for cube in np.flatnonzero((~np.isnan(shortest)).any(axis=0)).tolist():
         columns = ("stored_bytes_per_record", "stored_bytes_per_cell")
         if all(name not in problem.cubes or problem.cubes[name].iloc[cube] == 0 for name in columns):
-            row = int(least_row[~np.isnan(least[:, cube]), cube][0])
+            row = int(shortest_row[~np.isnan(shortest[:, cube]), cube][0])
             yield (
                 f"{row_name(frame, 'retention', row)}: at_least_h needs stored_bytes_per_record or "
                 f"stored_bytes_per_cell of cube '{problem.cubes['cube'].iloc[cube]}' in table cubes"
             )
             return
-    yield from find_missing_storage(problem, frame, least_row)
+    yield from find_missing_storage(problem, frame, shortest_row)
 
 
 def find_missing_storage(problem: RegionTables, frame: pd.DataFrame, least_row: Floats) -> Iterator[str]:
-    """Yield the first site that cannot store what it must keep, by rows of retention, (S, C)."""
+    """Yield the first site that cannot store all data it must keep, by rows of retention, (S, C)."""
     required = find_required_bytes(problem)
     over = required > problem.storage_bytes * (1 + 1e-9) + 1e-6
     if not over.any():

@@ -1,4 +1,4 @@
-"""Rules of regions: which levels of a query may leave a region, and for how long its sites keep data.
+"""Rules of regions on levels of queries that may leave a region, and on times for which its sites keep data.
 
 A rule holds for data of the sites of its region on the way to the datacenter: where the point of presence or
 the datacenter is in another region. A point of presence merges cells but makes them no coarser, so that the
@@ -55,20 +55,20 @@ def list_regions(frame: pd.DataFrame) -> list[str]:
 
 
 def list_scopes(problem: QueryTables) -> Iterator[Scope]:
-    """Yield the rules on what may leave a region, with the sites and queries that they are about.
+    """Yield the rules on levels that may leave a region, with the sites and queries of each rule.
 
     Queries that use the data of another one are about no data of their own.
     """
     rules = problem.laws
     if rules is None or not len(rules):
         return
-    own, pops = list_regions(problem.sites), list_regions(problem.pops)
+    of_sites, pops = list_regions(problem.sites), list_regions(problem.pops)
     center = list_regions(problem.central)[0] if problem.central is not None else ""
     derived = set(problem.shares["query"].astype(str)) if problem.shares is not None else set()
     cube_of = problem.queries["cube"].astype(str).tolist()
     for row, rule in enumerate(rules.itertuples()):
-        sites = np.zeros(len(own), dtype=bool)
-        for site, (region, pop) in enumerate(zip(own, problem.pop_of.tolist(), strict=True)):
+        sites = np.zeros(len(of_sites), dtype=bool)
+        for site, (region, pop) in enumerate(zip(of_sites, problem.pop_of.tolist(), strict=True)):
             passed = {pops[pop] or region, center} - {region}
             sites[site] = region == rule.region and (rule.to in passed if rule.to else bool(passed))
         queries = [
@@ -140,7 +140,7 @@ def find_required_bytes(problem: QueryTables) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegionTables(QueryTables):
-    """Tables of a problem of `analytics`, with what the rules of its regions leave."""
+    """Tables of a problem of `analytics`, with the levels and data that the rules of its regions allow."""
 
     @cached_property
     def may_leave(self) -> Bools:

@@ -38,7 +38,7 @@ def build_model(problem: Circuits, *, days: int | None = None) -> LinearProgram:
     program = BlockProgram(
         alone=pairs, copy=copies, sent=count, packet=pairs, days=1, time=1, shared=n, end=int(task.timeless)
     )
-    whole = task.wanted if task.timeless else np.minimum(task.wanted, task.rate * (task.week - task.night))
+    day_bits = task.wanted if task.timeless else np.minimum(task.wanted, task.rate * (task.week - task.night))
     fastest = np.zeros(count)
     np.maximum.at(fastest, number, task.rate[pair])
     of_multicast = _select(number, count)
@@ -53,8 +53,8 @@ def build_model(problem: Circuits, *, days: int | None = None) -> LinearProgram:
         "to several", upper=0.0, copy=of_multicast, sent=-problem.circuit_targets * sp.eye_array(count)
     )
     every = np.ones((n, 1))
-    by_rate, by_whole = sp.diags_array(1 / task.rate), sp.diags_array(1 / whole)
-    copy_rate, copy_whole = sp.diags_array(1 / task.rate[pair]), sp.diags_array(1 / whole[pair])
+    by_rate, by_whole = sp.diags_array(1 / task.rate), sp.diags_array(1 / day_bits)
+    copy_rate, copy_whole = sp.diags_array(1 / task.rate[pair]), sp.diags_array(1 / day_bits[pair])
     program.add(
         "sends", upper=0.0, alone=sends @ by_rate, sent=sent_sends @ sp.diags_array(1 / fastest), time=-every
     )

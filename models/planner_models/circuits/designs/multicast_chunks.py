@@ -105,7 +105,7 @@ class RemainingDemand:
         return float(np.interp(length_us, *self.curve(source, targets)))
 
     def serve(self, source: int, targets: frozenset[int], length_us: float) -> list[tuple[int, float, float]]:
-        """Serve demand by a circuit of a day; return multicast, first bit and amount of what is sent.
+        """Serve demand by a circuit of a day; return multicast, first bit and amount of each transmission.
 
         A circuit to one rack has no such list: it carries what its pair needs.
         """
@@ -134,7 +134,7 @@ class RemainingDemand:
         return sent
 
     def _serve_pair(self, source: int, target: int, budget: float) -> None:
-        """Serve a pair: first what no other rack needs, then chunks that the fewest need."""
+        """Serve a pair: first demand of no other rack, then chunks that the fewest racks need."""
         only = frozenset({target})
         remaining = []
         alone_bits = self.alone_bits[source, target]
@@ -158,14 +158,14 @@ class RemainingDemand:
             self.chunks[source] = remaining
 
     def _serve_alone(self, source: int, target: int, budget: float) -> float:
-        """Serve what is of no multicast; return the budget that is left."""
+        """Serve the demand of no multicast; return the budget that remains."""
         bits = min(budget, float(self.alone_bits[source, target]))
         self.alone_bits[source, target] -= bits
         self._reduce(source, target, bits)
         return budget - bits
 
     def _cut(self, chunk: Chunk, budget: float) -> tuple[Chunk, Chunk]:
-        """Return what is sent of a chunk, and the rest, of which rounding is none."""
+        """Return the part of a chunk that is sent, and the part that remains, if more than rounding."""
         bits = chunk.bits if chunk.bits - budget <= self.smallest_bits else budget
         return chunk.split(bits)
 
@@ -177,5 +177,5 @@ class RemainingDemand:
             remaining.append(chunk._replace(missing=still))
 
     def _reduce(self, source: int, target: int, bits: float) -> None:
-        left = self.pair_bits[source, target] - bits
-        self.pair_bits[source, target] = left if left > self.smallest_bits else 0.0
+        remaining = self.pair_bits[source, target] - bits
+        self.pair_bits[source, target] = remaining if remaining > self.smallest_bits else 0.0

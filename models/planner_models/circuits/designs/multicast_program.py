@@ -119,23 +119,23 @@ class Listing:
         return self.visit(j + 1)
 
 
-def list_families(targets: Group, most: int) -> Iterator[Family]:
-    """Yield the families of groups of at most `most` targets without a common one; not the empty family."""
-    for family in _divide(sorted(targets), most):
+def list_families(targets: Group, limit: int) -> Iterator[Family]:
+    """Yield the families of groups of at most `limit` targets without a common one; not the empty family."""
+    for family in _divide(sorted(targets), limit):
         if family:
             yield family
 
 
-def _divide(targets: Sequence[int], most: int) -> Iterator[Family]:
+def _divide(targets: Sequence[int], limit: int) -> Iterator[Family]:
     if not targets:
         yield ()
         return
     first, others = targets[0], targets[1:]
-    yield from _divide(others, most)  # the first target is in no group
-    for size in range(most):
+    yield from _divide(others, limit)  # the first target is in no group
+    for size in range(limit):
         for more in itertools.combinations(others, size):
             remaining = [target for target in others if target not in more]
-            for family in _divide(remaining, most):
+            for family in _divide(remaining, limit):
                 yield (frozenset((first, *more)), *family)
 
 
@@ -178,7 +178,7 @@ class ConfigurationProgram:
             listed += [
                 (number, family)
                 for family in list_families(targets, self.problem.circuit_targets)
-                if all(any(part <= group for group in reached) for part in family)
+                if all(any(subset <= group for group in reached) for subset in family)
             ]
         return listed
 
@@ -247,7 +247,7 @@ class ConfigurationProgram:
         )
 
     def _longest(self) -> float:
-        """Return the longest day of use: what a rack sends and receives one after the other, in the week."""
+        """Return the longest useful day: a rack sends and receives all its demand in it, within the week."""
         task = self.task
         high = max(task.shortest, float((task.loads @ (task.wanted / task.rate)).max()))
         return high if task.timeless else min(high, task.week - task.night)
@@ -279,7 +279,7 @@ class ConfigurationProgram:
         return sp.csr_array((np.ones(len(rows)), (self.problem.find_pairs(i, j), index)), shape=shape)
 
     def _add_chunks(self, program: BlockProgram, repeat: Floats) -> None:
-        """Add the rows of circuits to several racks, of what they send, and of the multicasts' amounts."""
+        """Add the rows of circuits to several racks, of their transmissions, and of multicasts' amounts."""
         if not self.families:
             return
         unit, numbers = self.task.unit, {circuit: index for index, circuit in enumerate(self.shared)}
@@ -303,9 +303,9 @@ class ConfigurationProgram:
         program.add("to several", upper=0.0, flow=sent, length=-sp.kron(repeat, by_time))
         positions = {item: index for index, item in enumerate(self.groups)}
         parts = [
-            (positions[number, part], index)
+            (positions[number, subset], index)
             for index, (number, family) in enumerate(self.families)
-            for part in family
+            for subset in family
         ]
         row, column = np.array(parts, dtype=np.int64).T
         shape = (len(self.groups), len(self.families))
@@ -359,7 +359,7 @@ class ConfigurationProgram:
     def _divide_chunks(
         self, values: dict[str, Floats], selected: list[tuple[int, int, float]]
     ) -> list[list[tuple[int, float, float]]]:
-        """Return multicast, first bit and amount of what each day's circuits to several racks send."""
+        """Return multicast, first bit and amount of each transmission to several racks, by day."""
         bits, mbps = self.task.unit.bits, self.problem.circuit_mbps
         free: dict[tuple[int, Group], list[list[float]]] = {}  # day and free bits of each circuit
         for day, (_, configuration, length) in enumerate(selected):
@@ -368,8 +368,8 @@ class ConfigurationProgram:
                     rate = min(float(mbps[source, target]) for target in targets)
                     free.setdefault((source, targets), []).append([float(day), rate * length])
         over: dict[tuple[int, Group], list[list[float]]] = {}  # circuit and bits of each group
-        for (group, circuit), amount in zip(self.flows, values["flow"], strict=True):
-            over.setdefault(self.groups[group], []).append([float(circuit), float(amount) * bits])
+        for (reached, over_circuit), flow in zip(self.flows, values["flow"], strict=True):
+            over.setdefault(self.groups[reached], []).append([float(over_circuit), float(flow) * bits])
         sent: list[list[tuple[int, float, float]]] = [[] for _ in selected]
         begins = np.zeros(len(self.problem.multicast_demands))
         for (number, family), amount in zip(self.families, values["chunk"], strict=True):
@@ -378,16 +378,16 @@ class ConfigurationProgram:
                 continue
             for group in family:
                 first = float(begins[number])
-                for circuit, part in _take(over.get((number, group), []), chunk):
-                    for day, piece in _take(free.get(self.shared[int(circuit)], []), part):
-                        sent[int(day)].append((number, first, piece))
+                for circuit, portion in _take(over.get((number, group), []), chunk):
+                    for sending_day, piece in _take(free.get(self.shared[int(circuit)], []), portion):
+                        sent[int(sending_day)].append((number, first, piece))
                         first += piece
             begins[number] += chunk
         return sent
 
 
 def _take(supply: list[list[float]], amount: float) -> Iterator[tuple[float, float]]:
-    """Yield what is taken of supplies until an amount is reached, and reduce them."""
+    """Yield the amounts taken of supplies until a total is reached, and reduce the supplies."""
     for item in supply:
         taken = min(item[1], amount)
         if taken > 0:

@@ -192,14 +192,14 @@ def require_matchings(
             raise PlanRejected(
                 "configurations: the circuits of a day must start and end together, on one switch"
             )
-    for column, verb, rack, most in zip(
+    for column, verb, rack, limit in zip(
         ENDS, ("sends", "receives"), (source, target), (targets, 1), strict=True
     ):
-        surplus = number_within(day * len(racks.racks) + rack) >= most
+        surplus = number_within(day * len(racks.racks) + rack) >= limit
         if surplus.any():
             row = int(np.argmax(surplus))
-            count = "two" if most == 1 else f"{most + 1}"
-            rule = "must be a matching" if targets == 1 else f"must be at most {most}"
+            count = "two" if limit == 1 else f"{limit + 1}"
+            rule = "must be a matching" if targets == 1 else f"must be at most {limit}"
             raise PlanRejected(
                 f"configurations row {row + 1}: rack '{frame[column].iloc[row]}' {verb} over {count} "
                 f"circuits in day {frame['day'].iloc[row]:g}, {rule}"

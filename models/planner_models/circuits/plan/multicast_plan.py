@@ -1,4 +1,4 @@
-"""Plans with circuits to several racks: days by the rack that each rack receives from, and what they send."""
+"""Plans with circuits to several racks: days by the rack that each rack receives from, and transmissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What circuits to several racks carry: the table `transmissions` of a plan, checked and added up."""
+"""Transmissions over circuits to several racks: the table `transmissions` of a plan, checked and added up."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Transmitted:
 def derive_transmitted(
     problem: Circuits, frame: pd.DataFrame | None, day: Floats, source: Ints, target: Ints, lit_us: Floats
 ) -> Transmitted | None:
-    """Return what circuits to several racks send; None where there are none, and no transmissions.
+    """Return the bits over circuits to several racks; None without such circuits and transmissions.
 
     Of transmissions that a day is too short for, the last ones of the table are cut. Data that a rack has
     received already counts once.

@@ -53,12 +53,12 @@ class Multicasts:
         is_target = np.zeros((len(names), len(racks.racks)), dtype=bool)
         is_target[number_of[works], target[works]] = True
         first = np.unique(number_of, return_index=True)[1]
-        kept = np.flatnonzero(is_target.any(axis=1))
+        has_targets = np.flatnonzero(is_target.any(axis=1))
         return cls(
-            names=np.asarray(names, dtype=object)[kept],
-            source=source[first][kept],
-            bits=frame["bits"].to_numpy(float)[first][kept],
-            is_target=is_target[kept],
+            names=np.asarray(names, dtype=object)[has_targets],
+            source=source[first][has_targets],
+            bits=frame["bits"].to_numpy(float)[first][has_targets],
+            is_target=is_target[has_targets],
         )
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Rules of OpenFlow 1.3 for a plan: what each switch holds before packets arrive, for `ovs-ofctl add-flows`.
+"""Rules of OpenFlow 1.3 for a plan, for `ovs-ofctl add-flows`: those of each switch before packets arrive.
 
 Each query that a switch answers has a bit among the lower 32 of the cookie, which rules have whose counters
 are a part of its answers; and the bit 32 above it, which rules have that send packets to the controller for
@@ -48,7 +48,7 @@ MOST_TABLES: Final = 253
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchRules:
-    """What the rules of one switch are written with.
+    """Problem, fields, name and bits of queries that the rules of one switch need.
 
     fields  of headers, and of matches
     bits    lower bit of the cookie of each query, by its row
@@ -89,7 +89,9 @@ def write_rules(problem: Monitoring, plan: Answers) -> dict[str, str]:
     methods = read_methods(problem, plan.methods)
     files = {}
     for switch, name in enumerate(problem.switch_names):
-        method_of = {row: method for (row, place), method in sorted(methods.items()) if place == switch}
+        method_of = {
+            row: method for (row, row_switch), method in sorted(methods.items()) if row_switch == switch
+        }
         if len(method_of) > MOST_QUERIES:
             raise InputError(
                 f"plan: {name} answers {len(method_of)} queries, must be at most {MOST_QUERIES}: bits of "
@@ -119,7 +121,7 @@ def _describe(query: str, bit: int, method: str) -> str:
 
 
 def _note_growth(problem: Monitoring, switch: int, rules: int, entries: int) -> None:
-    """Say where a switch needs more entries than it holds rules."""
+    """Add a warning where a switch needs more entries than it holds rules."""
     limit = int(problem.limit("rules")[switch])
     if entries > limit:
         add_note(
@@ -141,15 +143,15 @@ def _write_tables(rules: SwitchRules, tables: Sequence[Sequence[Row]]) -> Iterat
             f"plan: table {acting[0]} of {rules.name} acts on packets, and is not the last one, or diverts "
             "packets, too; rules can be written where the program has a table of its own behind all others"
         )
-    own = tables[:-1] if program else tables
-    if len(own) > MOST_TABLES:
+    of_queries = tables[:-1] if program else tables
+    if len(of_queries) > MOST_TABLES:
         raise InputError(
-            f"plan: {rules.name} has {len(own)} tables of queries, must be at most {MOST_TABLES}"
+            f"plan: {rules.name} has {len(of_queries)} tables of queries, must be at most {MOST_TABLES}"
         )
-    for number, rows in enumerate(own):
+    for number, rows in enumerate(of_queries):
         yield from _write_query(rules, number, rows)
-    last = len(own)
-    if any(row.diverts for rows in own for row in rows):
+    last = len(of_queries)
+    if any(row.diverts for rows in of_queries for row in rows):
         yield f"table={last},priority=1,metadata=0,actions=goto_table:{last + 1}"
         yield f"table={last},priority=0,actions=controller,goto_table:{last + 1}"
         last += 1

@@ -262,8 +262,8 @@ FIGURES: Final[Mapping[str, PacketFigure]] = {
                     *(f"traf_f7_{row}_fct" for row in ("lf1", "lf1_001", "lf1_005")),
                     "traf_f7_lf_fct",
                 ],
-                "windows are a few packets here, so that senders which wait for 30 repeated replies resend after "
-                "timeouts; with 3, packet scatter gains 4% over ECMP",
+                "windows are a few packets here, so that senders which wait for 30 repeated replies resend "
+                "after timeouts; with 3, packet scatter gains 4% over ECMP",
             ),
             **dict.fromkeys(
                 ("traf_f7_ps_fct", "traf_s77_ps_fct", "traf_f7_gain_fct_ps"),
@@ -271,7 +271,7 @@ FIGURES: Final[Mapping[str, PacketFigure]] = {
             ),
             **dict.fromkeys(
                 ("traf_f7_lfns_tput", "traf_f7_lfns_fct", "traf_f7_ns_ecmp"),
-                "whole flows that are packed by the rates of the last 10 ms are balanced worse than by a hash here",
+                "whole flows packed by the rates of the last 10 ms are balanced worse than by a hash",
             ),
             **dict.fromkeys(
                 ("traf_f7_mptcp_tput", "traf_f7_mptcp_fct"),

@@ -87,7 +87,11 @@ def routes_of_plan(problem: Traffic, plan: Routing) -> PlannedRoutes:
         listed = list_segments(problem, plan.segments) if plan.routes is None else list_paths(problem, plan)
         return replace(shortest_paths_by_hash(problem), listed=listed)
     if "source" in plan.flows:
-        flow, row, target = routing.flow_by_demand(problem, plan), np.arange(len(problem.demands)), problem.target
+        flow, row, target = (
+            routing.flow_by_demand(problem, plan),
+            np.arange(len(problem.demands)),
+            problem.target,
+        )
     else:
         flow, row, target = _flow_by_commodity(problem, plan)
     share = drop_dead_ends(problem, flow, target)
