@@ -27,6 +27,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "livevideo/figure_4_16": {},
     "livevideo/last_hop": {},
     "livevideo/session_window": {},
+    "livevideo/switching": {},
     "livevideo/testbed_failure": {},
     "multicast/own_data": {},
     "multicast/own_tree": {},

@@ -57,7 +57,8 @@ Every design sets up pinned streams first, on the cheapest trees for them alone;
 carry them returns no plan, with the reason. `planner simulate` runs the last three designs in time:
 agents with versions, evidence and shadow tables, lost updates, partitions, failures of the controller,
 of clusters and of links; with `lowest_kbps` clients request the bitrates that they accept, from the
-highest down, and the controller chooses among these.
+highest down, and the controller chooses among these. With `switch_s` they switch in the middle of their
+sessions too, by what they receive.
 
 Tables: `clusters(cluster, tier, latitude?, longitude?)`, `links(tail, head, capacity_mbps, cost?,
 latency_ms?, bill?)`, `objects(channel, bitrate_kbps, priority?)`, `requests(group, channel,

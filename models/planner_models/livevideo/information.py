@@ -28,6 +28,7 @@ from planner.errors import InputError
 from planner_models import globe
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.plan import (
+    PortsetTrees,
     Streams,
     Trees,
     build_waits,
@@ -442,14 +443,16 @@ def count_dns(ttl_s: float) -> Callable[[LiveVideo, Trees], Signalling]:
 def _count_dns(problem: LiveVideo, plan: Trees, *, ttl_s: float) -> Signalling:
     """Count for `count_dns`. A query names a channel, an answer a cluster and its lifetime.
 
-    Each cluster on a request's path queries without a valid answer; denied requests query once.
+    Each cluster on a request's path queries without a valid answer; denied requests query once. Where DNS
+    answers for portsets (`PortsetTrees`), channels of a portset share answers.
     """
     item, _, _ = _first_requests(problem, plan)
     reports = Signalling(
         messages=int(_is_cluster(problem).sum()),
         bytes=int(len(problem.links) * LINK_BYTES + len(item) * OBJECT_BYTES),
     )
-    channel = problem.channel_number.tolist()
+    names = problem.channel_number
+    channel = (plan.portset[names] if isinstance(plan, PortsetTrees) else names).tolist()
     planned, current = Streams(problem), Streams(problem)
     planned.add_plan(plan)
     answered_s: dict[tuple[int, int], float] = {}

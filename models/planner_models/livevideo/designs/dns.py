@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.design import Decision
+from planner.contract.notes import add_note
 from planner.options import Options
 from planner_models.livevideo.designs.admission import admit_pinned, conclude
 from planner_models.livevideo.information import ClusterView
-from planner_models.livevideo.plan.plan import SLACK, Streams, Trees, requests_by_arrival
+from planner_models.livevideo.plan.plan import SLACK, PortsetTrees, Streams, Trees, requests_by_arrival
 from planner_models.livevideo.problem.problem import LiveVideo
 
 CDN_TTL_S: Final = 30.0
@@ -25,6 +28,13 @@ Monitor = Annotated[
         ge=0, description="time between measurements of residual capacity and subscriptions, s; 0: always new"
     ),
 ]
+Portsets = Annotated[
+    Annotated[int, Field(gt=0, le=10**6)] | None,
+    Field(
+        description="bins into which DNS puts channels, popular and unpopular ones alike; channels of a bin "
+        "share answers; none: each channel has its own"
+    ),
+]
 
 
 def distribute(
@@ -32,6 +42,7 @@ def distribute(
     *,
     ttl_s: Ttl = CDN_TTL_S,
     monitor_s: Monitor = 0.0,
+    portsets: Portsets = None,
     seed: Seed = 0,
     options: Options = Options(),
 ) -> Decision[Trees]:
@@ -41,17 +52,22 @@ def distribute(
     path capacity for it. A cluster caches the answer for a channel for `ttl_s`: until then it sends all
     objects of the channel that way, also where a link has filled up, and what does not fit is denied.
 
-    source  Mukerjee 2018, section 4.7.1
+    With `portsets`, the answer for the first channel of a bin holds for all of its channels
+    (`assign_portsets`): fewer queries, and trees that follow another channel's.
+
+    source  Mukerjee 2018, section 4.7.1; 4.2.1 for portsets
     """
     streams = admit_pinned(problem, options)
     if isinstance(streams, Decision):
         return streams
-    channel = problem.channel_number.tolist()
+    portset = None if portsets is None else assign_portsets(problem, portsets)
+    channel = problem.channel_number
+    bins = (channel if portset is None else portset[channel]).tolist()
     if isinstance(problem, ClusterView):
         monitor_s = max(monitor_s, problem.announcement_period_s)
     monitor = _Monitor(streams, np.random.default_rng(seed), is_current=monitor_s == 0)
     measurement = 0
-    answers: dict[tuple[int, int], tuple[int, float]] = {}  # by channel and cluster: link, time of answer
+    answers: dict[tuple[int, int], tuple[int, float]] = {}  # by bin and cluster: link, time of answer
     for item, group, time in requests_by_arrival(problem):
         if monitor_s > 0 and time // monitor_s > measurement:
             measurement = int(time // monitor_s)
@@ -59,7 +75,7 @@ def distribute(
         path: list[int] = []
         cluster = group
         while not streams.has(item, cluster):
-            key = (channel[item], cluster)
+            key = (bins[item], cluster)
             link, answered_s = answers.get(key, (-1, -np.inf))
             if time - answered_s >= ttl_s or not streams.is_allowed(item, link):
                 answer = monitor.choose(item, cluster, is_client=cluster == group)
@@ -71,7 +87,29 @@ def distribute(
             cluster = streams.tail[link]
         if path and streams.has(item, cluster) and streams.fits_along(item, path):
             streams.add_path(item, path[::-1])
-    return conclude(streams)
+    decision = conclude(streams)
+    if portset is None or decision.plan is None:
+        return decision
+    return replace(decision, plan=PortsetTrees(**vars(decision.plan), portset=portset))
+
+
+def assign_portsets(problem: LiveVideo, portsets: int) -> Ints:
+    """Return the bin of each channel, (V,): channels are dealt out by falling numbers of clients.
+
+    So each bin has popular and unpopular channels. The thesis does not say how CDNs fill their bins, which a
+    note says.
+    """
+    add_note(
+        f"assumed: channels are dealt out to portsets ({portsets}) by falling numbers of clients; the thesis "
+        "does not say how CDNs fill them"
+    )
+    channel = problem.channel_number
+    clients = np.bincount(
+        channel[problem.object], weights=problem.clients, minlength=channel.max(initial=-1) + 1
+    )
+    portset = np.empty(len(clients), dtype=np.int64)
+    portset[np.argsort(-clients, kind="stable")] = np.arange(len(clients)) % portsets
+    return portset
 
 
 def distribute_1s(
@@ -79,6 +117,7 @@ def distribute_1s(
     *,
     ttl_s: Ttl = CDN_1S_TTL_S,
     monitor_s: Monitor = 0.0,
+    portsets: Portsets = None,
     seed: Seed = 0,
     options: Options = Options(),
 ) -> Decision[Trees]:
@@ -86,7 +125,9 @@ def distribute_1s(
 
     source  Mukerjee 2018, section 4.7.1
     """
-    return distribute(problem, ttl_s=ttl_s, monitor_s=monitor_s, seed=seed, options=options)
+    return distribute(
+        problem, ttl_s=ttl_s, monitor_s=monitor_s, portsets=portsets, seed=seed, options=options
+    )
 
 
 class _Monitor:

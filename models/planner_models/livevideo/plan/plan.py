@@ -96,6 +96,16 @@ class Trees:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class PortsetTrees(Trees):
+    """Trees of a CDN with answers of DNS for bins of channels.
+
+    portset  (V,) bin of each channel, by the channel's number
+    """
+
+    portset: Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PricedDecision(Decision[Trees]):
     """Decision with the dual prices of its bound, from which the next window can start.
 

@@ -17,6 +17,7 @@ from planner.contract.control_loop import Controller, Round, run
 from planner.contract.design import Design
 from planner.contract.frames import FrameRecorder
 from planner.contract.metrics import Headline, Metric
+from planner.contract.notes import add_note
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.errors import InputError, did_you_mean
 from planner.options import Options
@@ -36,6 +37,7 @@ from planner_models.livevideo.simulation.events import (
 )
 from planner_models.livevideo.simulation.execution import DataPlane
 from planner_models.livevideo.simulation.rib import STALE_CHANGE
+from planner_models.livevideo.simulation.switching import SWITCH_BELOW, SwitchRule
 from planner_models.livevideo.simulation.viewers import ViewerPlane
 
 OPTIONS: Final = Options(time_limit_s=2.0, threads=1, gap=1e-3)
@@ -57,9 +59,9 @@ METRICS: Final = tuple(
         ("overload_mbps", "Mbit/s", "less", "largest total overload of links"),
         ("overload_mbit", "Mbit", "less", "total overload of links over time"),
         ("touched", "clusters", "less", "largest number of clusters that one request set up"),
+        ("switches", "", "less", "switches of bitrates in sessions, where `switch_s` is given"),
     )
 )  # fmt: skip
-
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -135,6 +137,22 @@ def simulate_designs(
     adapt: Annotated[
         bool, Field(description="whether denied clients request the next lower bitrate of their channel")
     ] = True,
+    switch_s: Annotated[
+        PositiveSeconds | None,
+        Field(
+            description="time over which a client assesses its stream before it switches its bitrate in the "
+            "middle of its session, s; none: clients do not switch"
+        ),
+    ] = None,
+    switch_below: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=1,
+            description="share of its stream below which a client requests the highest bitrate that would "
+            "have come; where all of it comes, it requests the next higher one",
+        ),
+    ] = SWITCH_BELOW,
     watch_s: Annotated[
         PositiveSeconds | None,
         Field(
@@ -163,6 +181,11 @@ def simulate_designs(
         raise InputError(*faults)
     changes = _list_changes(degraded, degrade_share, failed, fail_s=fail_s, recover_s=recover_s)
     end_s = float("inf") if recover_s is None else recover_s
+    if switch_s is None and switch_below != SWITCH_BELOW:
+        raise InputError(
+            f"simulation.switch_below is {switch_below:g}, without effect while clients do not switch: set "
+            "simulation.switch_s too"
+        )
     control: Control = next(name for name in get_args(Control) if name == design.name)
     return simulate(
         problem,
@@ -179,6 +202,7 @@ def simulate_designs(
         controller_fails_s=controller_fails_s,
         changes=tuple(changes),
         adapt=adapt,
+        switching=None if switch_s is None else SwitchRule(period_s=switch_s, below=switch_below),
         watch_s=watch_s,
         seed=seed,
         options=options,
@@ -204,6 +228,7 @@ SIMULATION: Final = Simulation(
         then="join_s",
         then_words="with a median join time of",
         losses={"overload_mbit": "overloads links by {} in all"},
+        fallbacks={"switches": "lets clients switch their bitrate {} times"},
     ),
     designs=get_args(Control),
 )
@@ -225,6 +250,7 @@ def simulate(
     controller_fails_s: float | None = None,
     changes: tuple[Change, ...] = (),
     adapt: bool = True,
+    switching: SwitchRule | None = None,
     watch_s: float | None = None,
     seed: int = 0,
     options: Options = OPTIONS,
@@ -241,17 +267,25 @@ def simulate(
     stale_change           relative change of a link's capacity beyond which decisions on it are stale
     changes                of the capacities of links and clusters
     adapt                  whether denied clients request the next lower bitrate
+    switching              how clients switch their bitrate in the middle of a session; None: they do not
     watch_s                mean time that a viewer watches, where the last hop is unicast; None: viewers stay
     frames                 whether to draw the links, the clients that lose, and what has failed
 
     returns  metrics METRICS; tables clients and overloads (`DataPlane.record`); trees, the plan at the end,
-             with viewers where the last hop is unicast
+             with viewers where the last hop is unicast; switches (`switching.COLUMNS`) where clients switch
     source   Mukerjee 2018, sections 4.4 and 4.7.2
     """
     if watch_s is not None and not problem.is_unicast:
         raise InputError(
             "simulation.watch_s: viewers come and go where each takes a stream of its own; set "
             "problem.last_hop to unicast, or leave it out"
+        )
+    if switching is not None:
+        _require_ladder(problem, adapt=adapt)
+        add_note(
+            f"assumed: a client that received less than {switching.below:.0%} of its stream in "
+            f"{switching.period_s:g} s requests the highest bitrate that would have come, one that received "
+            "all of it the next higher one; the switch itself takes no time"
         )
     recorder = FrameRecorder(until_s, is_on=frames)
     make = partial(ViewerPlane, until_s=until_s, watch_s=watch_s) if problem.is_unicast else DataPlane
@@ -264,6 +298,7 @@ def simulate(
         stale_change=stale_change,
         changes=changes,
         adapt=adapt,
+        switching=switching,
         seed=seed,
         frames=recorder,
     )
@@ -289,6 +324,17 @@ def simulate(
     )
 
 
+def _require_ladder(problem: LiveVideo, *, adapt: bool) -> None:
+    """Raise InputError where no client has a second bitrate that it could switch to."""
+    if not adapt and not problem.has_ladders:
+        raise InputError(
+            "simulation.switch_s: clients request a single bitrate; set simulation.adapt to true, or give "
+            "requests the column lowest_kbps"
+        )
+    if not problem.objects["channel"].duplicated().any():
+        raise InputError("simulation.switch_s: every channel has a single bitrate, so that nobody switches")
+
+
 def _decide_centrally(
     options: Options,
     controller_fails_s: float | None,
@@ -308,10 +354,10 @@ def _announce(observed: Any, last: Round[Update | Announcement] | None) -> Annou
 
 
 def _summarize(execution: DataPlane, tables: Mapping[str, pd.DataFrame]) -> dict[str, float | None]:
-    """Return METRICS; None where no client arrived."""
+    """Return METRICS, switches only where clients switch; None where no client arrived."""
     clients, overloads = tables["clients"], tables["overloads"]
     if clients.empty:
-        return dict.fromkeys(metric.name for metric in METRICS)
+        return {metric.name: None for metric in METRICS if metric.name != "switches"}
     if "viewers" in clients:
         clients = clients.loc[clients.index.repeat(clients["viewers"].astype(int))].reset_index(drop=True)
     joined = clients["join_s"].dropna().astype(float)
@@ -334,7 +380,15 @@ def _summarize(execution: DataPlane, tables: Mapping[str, pd.DataFrame]) -> dict
         "overload_mbps": float(over_mbps.max(initial=0.0)),
         "overload_mbit": float(over_mbps @ lasted_s),
         "touched": float(max(execution.touched, default=0)),
+        **_count_switches(execution),
     }
+
+
+def _count_switches(execution: DataPlane) -> dict[str, float | None]:
+    """Return the metric switches where clients switch."""
+    if execution.switching is None:
+        return {}
+    return {"switches": float(sum(switch.viewers for switch in execution.switches))}
 
 
 def controller_delay_s(problem: LiveVideo, latitude: float, longitude: float) -> float:

@@ -9,9 +9,11 @@ Playback of clients in time: their arrival, their bitrate, and the duration of t
 
 from __future__ import annotations
 
+import bisect
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -32,6 +34,9 @@ from planner_models.livevideo.simulation.events import (
     Update,
 )
 from planner_models.livevideo.simulation.rib import STALE_CHANGE, Ribs
+from planner_models.livevideo.simulation.switching import Switch, SwitchRule, tabulate_switches
+
+ASSESSES: Final = 3  # kind of the event that a client assesses its stream
 
 
 @dataclass
@@ -47,6 +52,7 @@ class DataPlane:
     changes     of the capacities of links and clusters
     adapt       whether denied clients request the next lower bitrate of their channel; where `lowest_kbps`
                 is given they request those that they accept, whatever this says
+    switching   how clients switch their bitrate in the middle of a session; None: they do not
     frames      of links by load and clients that lose
     """
 
@@ -58,11 +64,13 @@ class DataPlane:
     stale_change: float = STALE_CHANGE
     changes: tuple[Change, ...] = ()
     adapt: bool = True
+    switching: SwitchRule | None = None
     seed: int = 0
     frames: FrameRecorder = field(default_factory=no_frames)
     now_s: float = 0.0
     touched: list[int] = field(default_factory=list)  # clusters that each request set up
     overloads: list[tuple[float, float, float]] = field(default_factory=list)
+    switches: list[Switch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -86,7 +94,11 @@ class DataPlane:
     def _list_events(self) -> list[tuple[float, int, int]]:
         """Return time, kind and number of each event: changes and requests, which `_handle` handles."""
         changes = [(change.time_s, 0, number) for number, change in enumerate(self.changes)]
-        return changes + [(client.requested_s, 1, number) for number, client in enumerate(self.clients)]
+        requests = [(client.requested_s, 1, number) for number, client in enumerate(self.clients)]
+        if self.switching is None:
+            return changes + requests
+        period_s = self.switching.period_s
+        return changes + requests + [(time + period_s, ASSESSES, number) for time, _, number in requests]
 
     def _list_clients(self) -> list[Client]:
         problem = self.problem
@@ -122,6 +134,8 @@ class DataPlane:
         """Let the event of a kind happen."""
         if kind == 1:
             self._request(self.clients[number])
+        elif kind == ASSESSES:
+            self._assess(number)
         else:
             self._change(self.changes[number])
 
@@ -143,6 +157,7 @@ class DataPlane:
             self.ribs.receive_update(cluster, decision.observed_s, self.now_s, rows)
             if self.streams.level[cluster] == self.problem.group_level:
                 self._assign(cluster, {o: used for o, used, _ in rows}, decision)
+        self._switch_as_assigned()
         self._reroute()
         self._request_again()
 
@@ -152,21 +167,41 @@ class DataPlane:
 
     def observe(self) -> Observation:
         """Return the requests that have arrived and current capacities, as the controller observes them."""
-        has_ladders = self.problem.has_ladders  # clients may be served at a higher bitrate again
         requests = tuple(
-            (client.request, client.items[0] if client.item is None or has_ladders else client.item)
+            (client.request, item)
             for client in self.clients
             if client.requested_s <= self.now_s
             and not (client.edge is not None and self._is_cut_off(client.edge))
+            for item in self._list_requested(client)
         )
         return Observation(
             time_s=self.now_s, network=self.problem, requests=requests, capacity_mbps=self.capacity.copy()
         )
 
-    def record(self) -> Mapping[str, pd.DataFrame]:
-        """Return tables clients (`tabulate_clients`) and overloads: time_s, over_mbps, lasted_s."""
+    def _list_requested(self, client: Client) -> list[int]:
+        """Return the objects that a client requests: one, or two where it watches one and asks for a higher.
+
+        Where clients accept lower bitrates, the controller chooses among those up to this one.
+        """
+        asked = client.asked
+        if client.item is None or (self.problem.has_ladders and not client.asks_for_lower):
+            return [client.items[0]]  # with ladders: may be served at a higher bitrate again
+        if asked is None:
+            return [client.item]
+        return [asked] if client.asks_for_lower else [asked, client.item]
+
+    def record(self) -> dict[str, pd.DataFrame]:
+        """Return tables clients (`tabulate_clients`), overloads: time_s, over_mbps, lasted_s, and switches.
+
+        There is no table switches where clients do not switch.
+        """
+        return self._record_with(tabulate_clients(self.problem, self.clients, self.now_s))
+
+    def _record_with(self, clients: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """Return the tables that are recorded, with the table of clients."""
         overloads = pd.DataFrame(self.overloads, columns=["time_s", "over_mbps", "lasted_s"])
-        return {"clients": tabulate_clients(self.problem, self.clients, self.now_s), "overloads": overloads}
+        tables = {"clients": clients, "overloads": overloads}
+        return tables if self.switching is None else {**tables, "switches": tabulate_switches(self.switches)}
 
     def plan(self) -> Trees:
         """Return the current trees."""
@@ -298,7 +333,7 @@ class DataPlane:
             self.touched.append(sum(streams.level[tail] > 0 for tail in tails))
             streams.add_path(item, path)
             client.hops = len(new)
-        client.item = item
+        client.item, client.asked = item, None
         client.edge = streams.tail[streams.parent[item, group]]
         if client.joined_s is None:
             hops = max(client.hops, 1)
@@ -350,6 +385,125 @@ class DataPlane:
             path.append(entry.link)
             cluster = streams.tail[entry.link]
         return path[::-1]
+
+    # --- switches of bitrates -------------------------------------------------------------
+
+    def _assess(self, number: int) -> None:
+        """Let a client assess the stream of its last period, and request another bitrate where it says so."""
+        assert self.switching is not None
+        client = self.clients[number]
+        self._schedule_assessment(number)
+        watched_s, stalled_s = client.watched_s - client.assessed[0], client.stalled_s - client.assessed[1]
+        client.assessed = (client.watched_s, client.stalled_s)
+        client.asked = None
+        if client.item is None or watched_s <= 0:
+            return  # a denied client requests anyway
+        client.received_share = 1 - stalled_s / watched_s
+        current = client.items.index(client.item)
+        rates = [self.streams.bitrate[item] for item in client.items]
+        index = self.switching.choose(rates, current, client.received_share)
+        if index == current:
+            return
+        client.asked = client.items[index]
+        if self.control == "centralized":
+            return  # asks the controller, by its next decision
+        for item in client.items[index:] if index > current else [client.asked]:
+            if self._switch(client, item):  # where a lower bitrate is denied, asks for the next lower one
+                return
+
+    def _schedule_assessment(self, number: int) -> None:
+        """Let a client assess its stream a period from now."""
+        assert self.switching is not None
+        event = (self.now_s + self.switching.period_s, ASSESSES, number)
+        bisect.insort(self.events, event, lo=self.next_event)
+
+    def _switch(self, client: Client, item: int) -> bool:
+        """Move a client to another object, or let it keep its own where there is no path; return whether.
+
+        Links that its own stream gives free are used for the new one. Where there is no path for a lower
+        bitrate, it takes the place of the client's own stream, whose links it loads less.
+        """
+        old, group, streams = client.item, client.group, self.streams
+        assert old is not None
+        path = streams.path(old, group)
+        others = (other for other in self.clients if other is not client and other.group == group)
+        links = [] if any(other.item == old for other in others) else self._release(old, group)
+        self._announce_links(links)
+        is_served = self._serve(client, item)
+        if not is_served and self._can_replace(item, old, path, links):
+            self._replace(item, path)
+            is_served = self._serve(client, item)
+        if is_served:
+            self._announce_links(streams.path(item, group))
+            self._note_switch(client, old, item)
+            return True
+        for link in links:
+            streams.add(old, link)
+        self._announce_links(links)
+        return False
+
+    def _can_replace(self, item: int, old: int, path: Sequence[int], links: Sequence[int]) -> bool:
+        """Return whether an object of a lower bitrate can take the path of another one.
+
+        links  of the path that the other object has left
+        """
+        streams = self.streams
+        new = [link for link in path if not streams.has(item, streams.head[link])]
+        return streams.bitrate[item] < streams.bitrate[old] and all(
+            streams.can_carry(item, link) or (link in links and streams.is_allowed(item, link))
+            for link in new
+        )
+
+    def _replace(self, item: int, path: Sequence[int]) -> None:
+        """Send an object down a path, by decisions of the clusters on it."""
+        streams = self.streams
+        for link in path:
+            if not streams.has(item, streams.head[link]):
+                if streams.level[streams.head[link]] < self.problem.group_level:
+                    self.ribs.decide_locally(streams.head[link], item, link, self.now_s)
+                streams.add(item, link)
+
+    def _announce_links(self, links: Sequence[int]) -> None:
+        """Let clusters know the residual capacity of links on which they just started or ended a stream."""
+        for link in links:
+            self.announcements.residual_mbps[link] = self.streams.residual_mbps[link]
+        self.announcements.distances.clear()
+
+    def _note_switch(self, client: Client, old: int, item: int) -> None:
+        """Record the switch of a client between two objects."""
+        bitrate_kbps = 1000 * self.problem.bitrate_mbps
+        client.asked, client.assessed = None, (client.watched_s, client.stalled_s)
+        self.switches.append(
+            Switch(
+                time_s=self.now_s,
+                group=str(self.problem.clusters["cluster"].iloc[client.group]),
+                channel=client.channel,
+                from_kbps=float(bitrate_kbps[old]),
+                to_kbps=float(bitrate_kbps[item]),
+                received_share=client.received_share,
+                viewers=client.viewers,
+            )
+        )
+
+    def _switch_as_assigned(self) -> None:
+        """Let clients watch the objects that they asked for and that the controller assigned."""
+        for client in self.clients:
+            old, item = client.item, client.asked
+            if old is not None and item is not None and item in self.assigned.get(client.group, {}):
+                client.item = item
+                self._note_switch(client, old, item)
+
+    def _release(self, item: int, cluster: int) -> list[int]:
+        """Remove an object's stream to a cluster that feeds nobody, and so on upwards; return its links."""
+        streams, links = self.streams, []
+        while streams.level[cluster] > 0 and (item, cluster) in streams.parent:
+            if any(streams.carries(item, link) for link in streams.out_of[cluster]):
+                break
+            link = streams.parent[item, cluster]
+            streams.remove(item, link)
+            links.append(link)
+            cluster = streams.tail[link]
+        return links
 
     # --- changes of existing streams ------------------------------------------------------
 
@@ -450,6 +604,9 @@ class Client:
     viewers  number of viewers where the last hop is unicast; a request counts once where it is multicast
     link     into the group, where the last hop is unicast; None while denied
     leaves_s  time at which the viewers leave
+    asked    object that it asks for in the middle of its session; None: no other than its item
+    assessed time watched and time stalled up to its last assessment of its stream, s
+    received_share  share of its stream that came between its last two assessments
     """
 
     request: int
@@ -467,6 +624,16 @@ class Client:
     viewers: float = 1.0
     link: int | None = None
     leaves_s: float = float("inf")
+    asked: int | None = None
+    assessed: tuple[float, float] = (0.0, 0.0)
+    received_share: float = 1.0
+
+    @property
+    def asks_for_lower(self) -> bool:
+        """Whether it asks for a lower bitrate than that of its stream."""
+        if self.item is None or self.asked is None:
+            return False
+        return self.items.index(self.asked) > self.items.index(self.item)
 
 
 def play(

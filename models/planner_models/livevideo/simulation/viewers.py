@@ -114,8 +114,9 @@ class ViewerPlane(DataPlane):
         present: dict[tuple[int, int], float] = {}
         for client in self._list_present():
             if client.edge is None or not self._is_cut_off(client.edge):
-                key = (client.request, client.items[0] if client.item is None else client.item)
-                present[key] = present.get(key, 0.0) + client.viewers
+                for item in self._list_requested(client):
+                    key = (client.request, item)
+                    present[key] = present.get(key, 0.0) + client.viewers
         return Observation(
             time_s=self.now_s,
             network=self.problem,
@@ -138,8 +139,7 @@ class ViewerPlane(DataPlane):
         table = tabulate_clients(self.problem, arrived, self.now_s)
         table["viewers"] = [client.viewers for client in arrived]
         table["left_s"] = [client.leaves_s if client.leaves_s < self.now_s else None for client in arrived]
-        overloads = pd.DataFrame(self.overloads, columns=["time_s", "over_mbps", "lasted_s"])
-        return {"clients": table, "overloads": overloads}
+        return self._record_with(table)
 
     # --- playback -------------------------------------------------------------------------
 
@@ -220,8 +220,13 @@ class ViewerPlane(DataPlane):
         streams.waiting[item, client.group] = 0.0
         return fitting
 
-    def _serve_over(self, client: Client, item: int, link: int) -> Client | None:
-        """Serve the viewers who fit on a link into their group; return the others, None for none."""
+    def _serve_over(
+        self, client: Client, item: int, link: int, *, must_fit_all: bool = False
+    ) -> Client | None:
+        """Serve the viewers who fit on a link into their group; return the others, None for none.
+
+        must_fit_all  whether nobody is served where some do not fit
+        """
         streams = self.streams
         if self.is_down(link) or not streams.is_allowed(item, link):
             return client
@@ -234,7 +239,7 @@ class ViewerPlane(DataPlane):
         new = [used for used in above if not streams.has(item, streams.head[used])]
         streams.add_path(item, new)
         fitting = min(fitting, self._count_fitting(streams, client, item, link))  # a cap may count both hops
-        if fitting <= 0:
+        if fitting <= 0 or (must_fit_all and fitting < client.viewers):
             self._release(item, streams.tail[link])
             return client
         remainder = self._split(client, fitting)
@@ -253,6 +258,8 @@ class ViewerPlane(DataPlane):
         remainder = replace(client, viewers=client.viewers - viewers)
         client.viewers = viewers
         self.clients.append(remainder)
+        if self.switching is not None:
+            self._schedule_assessment(len(self.clients) - 1)
         if id(client) in self.watching:
             self.watching[id(remainder)] = remainder
             self.watched_until_s[id(remainder)] = self.watched_until_s[id(client)]
@@ -262,7 +269,7 @@ class ViewerPlane(DataPlane):
         """Send a stream to each viewer of a client over a link into their group."""
         self.streams.waiting[item, client.group] = client.viewers
         self.streams.add(item, link, client.viewers)
-        client.item, client.link, client.edge = item, link, self.streams.tail[link]
+        client.item, client.link, client.edge, client.asked = item, link, self.streams.tail[link], None
         self.watching[id(client)] = client
         self.watched_until_s[id(client)] = self.now_s
 
@@ -284,16 +291,6 @@ class ViewerPlane(DataPlane):
         if is_denied:
             self.denied.append(client)
 
-    def _release(self, item: int, cluster: int) -> None:
-        """Remove an object's stream to a cluster that sends it to nobody, and so on upwards."""
-        streams = self.streams
-        while streams.level[cluster] > 0 and (item, cluster) in streams.parent:
-            if any(streams.carries(item, link) for link in streams.out_of[cluster]):
-                return
-            link = streams.parent[item, cluster]
-            streams.remove(item, link)
-            cluster = streams.tail[link]
-
     def _request_again(self) -> None:
         denied, self.denied = self.denied, []
         failed: set[tuple[int, tuple[int, ...]]] = set()  # capacity only falls meanwhile
@@ -308,6 +305,64 @@ class ViewerPlane(DataPlane):
             self._request(client)
             if len(self.denied) > count:
                 failed.add(key)
+
+    # --- switches of bitrates -------------------------------------------------------------
+
+    def _assess(self, number: int) -> None:
+        client = self.clients[number]
+        if client.leaves_s <= self.now_s:
+            return
+        if client.item is not None:
+            self._watch(client, self.now_s, 1.0)
+        super()._assess(number)
+
+    def _switch(self, client: Client, item: int) -> bool:
+        """Move viewers to another object if one edge has capacity for all of them; return whether."""
+        old, link, asked, streams = client.item, client.link, client.asked, self.streams
+        assert old is not None
+        assert link is not None
+        above = streams.path(old, streams.tail[link])
+        streams.remove(old, link, client.viewers)
+        streams.waiting[old, client.group] = 0.0
+        links = self._release(old, streams.tail[link])
+        self._announce_links([link, *links])
+        into = self._serve_all(client, item)
+        if into is None and self._can_replace(item, old, above, links):
+            self._replace(item, above)
+            self._start(client, item, link)
+            into = link
+        if into is not None:
+            self._announce_links([into, *streams.path(item, streams.tail[into])])
+            self._note_switch(client, old, item)
+            return True
+        for used in links:
+            streams.add(old, used)
+        self._start(client, old, link)
+        client.asked = asked
+        self._announce_links([link, *links])
+        return False
+
+    def _serve_all(self, client: Client, item: int) -> int | None:
+        """Serve all viewers of a client from one edge; return the link from it, None where nobody fits."""
+        for link in self._order_links(item, client.group):
+            if self._serve_over(client, item, link, must_fit_all=True) is None:
+                return link
+        return None
+
+    def _switch_as_assigned(self) -> None:
+        remaining: dict[Key, float] = {}
+        for client in list(self.watching.values()):
+            old, item = client.item, client.asked
+            if item is None or old is None:
+                continue
+            for link in self.streams.into[client.group]:
+                number = remaining.setdefault((item, link), self._count_assigned(item, link))
+                if number >= client.viewers:
+                    remaining[item, link] -= client.viewers
+                    self._watch(client, self.now_s, 1.0)
+                    client.item, client.link, client.edge = item, link, self.streams.tail[link]
+                    self._note_switch(client, old, item)
+                    break
 
     # --- changes of existing streams ------------------------------------------------------
 
