@@ -1,8 +1,9 @@
 """Growth of time and memory with flow records: exports of n, 2n and 4n records to a matrix and to flows.
 
-    python -m benchmarks.flow_record_growth [--quick] [--millions N] [--part-records N]
+    python -m benchmarks.flow_record_growth [--quick] [--capture] [--millions N] [--part-records N]
 
-Each flow is seen by two routers, one of which loses packets, so that half of the records are duplicates.
+Each flow is seen by two routers, one of which loses packets, so that half of the records are duplicates. With
+`--capture` the export is a capture with two packets of each flow, in no order of their times.
 Each export is read in a process of its own, whose largest resident memory is the figure. The matrix of an
 export is that of the flows as they are drawn, and so are the number of flows and their bytes.
 """
@@ -38,6 +39,14 @@ CHUNK: Final = 250_000
 START_S: Final = 1_772_438_400  # 2026-03-02, 08:00 UTC
 LENGTH_S: Final = 3_000
 BUCKET_S: Final = 300.0
+PACKET_GAP_S: Final = 5
+FRAME: Final = np.dtype(
+    [("time_s", "<u4"), ("fraction", "<u4"), ("captured", "<u4"), ("original", "<u4"), ("ends", "V12"),
+     ("type", ">u2"), ("version", "u1"), ("service", "u1"), ("octets", ">u2"), ("fragment", "V5"),
+     ("protocol", "u1"), ("checksum", "V2"), ("source", ">u4"), ("target", ">u4"), ("source_port", ">u2"),
+     ("target_port", ">u2")]
+)  # fmt: skip
+"""Headers of a packet: in the capture, of its Ethernet frame, of IP, and of TCP as far as its ports."""
 FLOW_WINDOW_S: Final = 30.0
 """Time of the flows that are read; those of all times would be most of the memory."""
 HEADER: Final = (
@@ -93,11 +102,36 @@ def write_export(flows: int, path: Path) -> None:
                 csv.write_csv(pa.table(columns, names=HEADER.split(",")), file, options)
 
 
-def expected(flows: int) -> tuple[Floats, int, float]:
+def write_capture(flows: int, path: Path) -> None:
+    """Write two packets of each flow as a capture of Ethernet frames, cut behind their ports."""
+    with path.open("wb") as file:
+        file.write(np.array([0xA1B2C3D4, 0x00040002, 0, 0, 65_535, 1], dtype="<u4").tobytes())
+        for chunk in chunks(flows):
+            frame = np.zeros(len(chunk["host"]), dtype=FRAME)
+            octets = packet_octets(chunk)
+            frame["captured"], frame["original"] = FRAME.itemsize - 16, octets + 14
+            frame["type"], frame["version"], frame["octets"] = 0x0800, 0x45, octets
+            frame["protocol"], frame["target_port"] = 6, 443
+            for end in ("source", "target"):
+                frame[end] = (10 << 24) | (chunk[end] << 16) | chunk["host"]
+            frame["source_port"] = chunk["port"]
+            for gap_s in (0, PACKET_GAP_S):
+                frame["time_s"] = chunk["start_s"] + gap_s
+                file.write(frame.tobytes())
+
+
+def packet_octets(chunk: dict[str, Any]) -> Ints:
+    """Return the bytes of each packet of a flow in a capture."""
+    return np.asarray(64 + chunk["octets"] % 1_400)
+
+
+def expected(flows: int, *, is_capture: bool) -> tuple[Floats, int, float]:
     """Return the bytes of each pair of sites, (S, S), and the number and bytes of flows that start early."""
     sums = np.zeros(SITES * SITES)
     early, early_octets = 0, 0.0
     for chunk in chunks(flows):
+        if is_capture:
+            chunk["octets"] = 2 * packet_octets(chunk)
         sums += np.bincount(
             chunk["source"] * SITES + chunk["target"], weights=chunk["octets"], minlength=SITES * SITES
         )
@@ -125,15 +159,16 @@ def measure(path: Path, flows: int) -> dict[str, float]:
         begin = time.process_time()
         joined_flows = find_flows(stored, nodes, Cleaning(sampling=1), Joining(length_s=FLOW_WINDOW_S))
         flows_s = time.process_time() - begin
-    matrix, early, early_octets = expected(flows)
+    is_capture = path.suffix == ".pcap"
+    matrix, early, early_octets = expected(flows, is_capture=is_capture)
     ours = np.zeros((SITES, SITES))
     np.add.at(ours, (demands.source, demands.target), demands.octets.sum(axis=1))
     assert np.allclose(ours, np.where(np.eye(SITES), 0, matrix), rtol=1e-9)
-    assert demands.report.records == 2 * flows
+    assert demands.report.records == (flows if is_capture else 2 * flows)
     assert demands.report.flows == flows
     assert (len(joined_flows), joined_flows.octets.sum()) == (early, early_octets)
     return {
-        "M records": 2 * flows / 1e6,
+        "M packets" if is_capture else "M records": 2 * flows / 1e6,
         "file, GB": path.stat().st_size / 1e9,
         "read, CPU s": read_s,
         "matrix, CPU s": demands_s,
@@ -147,6 +182,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer records, and fewer in memory")
+    parser.add_argument("--capture", action="store_true", help="packets in place of records")
     parser.add_argument("--millions", type=float, default=5.0, help="records of the smallest export")
     parser.add_argument("--part-records", type=int, help="records that are handled together")
     parser.add_argument("--measure", nargs=2, metavar=("FILE", "FLOWS"), help=argparse.SUPPRESS)
@@ -164,8 +200,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for factor in (1, 2, 4):
             flows = factor * records // 2
-            path = Path(folder) / "export.csv"
-            write_export(flows, path)
+            path = Path(folder) / ("packets.pcap" if arguments.capture else "export.csv")
+            (write_capture if arguments.capture else write_export)(flows, path)
             command = [
                 sys.executable,
                 "-m",

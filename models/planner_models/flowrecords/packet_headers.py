@@ -48,12 +48,13 @@ def _u32(data: Bytes, position: int, is_big: bool) -> Any:
 
 @run_small_in_python(max_elements=20_000)
 @kernel
-def list_packets(data: Bytes, is_big: bool, header_at: Ints) -> tuple[int, int]:
+def list_packets(data: Bytes, begin: int, is_big: bool, header_at: Ints) -> tuple[int, int]:
     """List the positions of packet headers of a pcap file; return their number and the end of the last.
 
+    data       bytes with whole packets from `begin` on, and perhaps the begin of another one
     header_at  (P,) result; with no entry, packets are only counted
     """
-    position, count = 24, 0
+    position, count = begin, 0
     while position + 16 <= len(data):
         length = _u32(data, position + 8, is_big)
         if position + 16 + length > len(data):
@@ -70,6 +71,7 @@ def list_packets(data: Bytes, is_big: bool, header_at: Ints) -> tuple[int, int]:
 def list_blocks(data: Bytes, is_big: bool, block_at: Ints) -> tuple[int, int]:
     """List the positions of blocks of a pcapng file; return their number and the end of the last one.
 
+    data      bytes with whole blocks, and perhaps the begin of another one
     block_at  (B,) result; with no entry, blocks are only counted
     """
     position, count = 0, 0

@@ -17,7 +17,7 @@ from planner_models.flowrecords.captures import is_capture, read_capture
 from planner_models.flowrecords.clocks import StartHours, describe_far
 from planner_models.flowrecords.dialects import Form, find_dialect, split_header
 from planner_models.flowrecords.records import FlowRecords, join_records
-from planner_models.flowrecords.stored_records import MAX_RECORDS, StoredRecords
+from planner_models.flowrecords.stored_records import MAX_RECORDS, StoredRecords, require_few
 from planner_models.flowrecords.text_records import read_text_records, text_form
 
 BEGIN_BYTES: Final = 1 << 16
@@ -116,12 +116,6 @@ def open_records(paths: Sequence[Path], settings: ReadSettings) -> tuple[StoredR
     return stored, files
 
 
-def require_few(count: int, limit: int, name: str) -> None:
-    """Raise InputError where there are more records than may be."""
-    if count > limit:
-        raise InputError(f"{name}: makes over {limit:,} records in all; read shorter times")
-
-
 @cache
 def _names_of_zones() -> frozenset[str]:
     """Return the names of all time zones; the system's folder of zones is read once."""
@@ -160,8 +154,8 @@ def read_file_blocks(path: Path, settings: ReadSettings) -> Iterator[FileBlock]:
     if not begin:
         raise InputError(f"{path.name}: is empty")
     if is_capture(begin[:4]):
-        records = read_capture(path, idle_s=settings.idle_s)
-        yield FileBlock(records=records, form="capture of packets", columns={})
+        for records in read_capture(path, idle_s=settings.idle_s):
+            yield FileBlock(records=records, form="capture of packets", columns={})
         return
     if b"\0" in begin:
         raise InputError(f"{path.name}: is no text and no capture (pcap, pcapng); export it as CSV or JSON")

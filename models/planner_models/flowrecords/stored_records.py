@@ -35,6 +35,12 @@ ROW: Final = np.dtype([(name, NARROW.get(name, "i8")) for name in COLUMNS])
 Rows = NDArray[np.void]
 
 
+def require_few(count: int, limit: int, name: str) -> None:
+    """Raise InputError where there are more records than may be."""
+    if count > limit:
+        raise InputError(f"{name}: makes over {limit:,} records in all; read shorter times")
+
+
 class StoredRecords:
     """Flow records that are added block by block, and read part by part.
 

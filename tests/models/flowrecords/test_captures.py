@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from planner.contract.notes import observe_notes
 from planner.errors import InputError
+from planner_models.flowrecords import blocks, captures, partitions, stored_records
 from planner_models.flowrecords.captures import read_capture
 from planner_models.flowrecords.reading import read_records
-from planner_models.flowrecords.records import address_text
-from tests.models.flowrecords.exports import FLOWS, START, ethernet, pcap, pcapng, refusal
+from planner_models.flowrecords.records import COLUMNS, FlowRecords, address_text, join_records
+from tests.models.flowrecords.exports import FLOWS, START, Flow, ethernet, pcap, pcapng, refusal
 
 PACKETS = [(ms, flow, octets) for flow in FLOWS[:3] for ms, octets in ((0, 100), (900, 1500), (40_000, 60))]
 WRITERS = {
@@ -25,6 +26,89 @@ WRITERS = {
     "pcapng": lambda packets: pcapng(packets),
     "pcapng big-endian": lambda packets: pcapng(packets, order=">"),
 }
+
+
+Packet = tuple[int, Flow, int]
+
+
+def read_whole(path: Path, idle_s: float = 30.0) -> FlowRecords:
+    """Return the flows of a capture in one table."""
+    return join_records(list(read_capture(path, idle_s=idle_s)))
+
+
+def two_sections(packets: list[Packet]) -> bytes:
+    """Return a capture of two sections, each with its own interface 0."""
+    half = len(packets) // 2
+    return pcapng(packets[:half]) + pcapng(packets[half:])
+
+
+def join_by_hand(packets: list[Packet], idle_ms: int) -> set[tuple[str, str, int, int, int, int]]:
+    """Return source, target, start and end in ms, packets and bytes of each flow, packet by packet."""
+    flows = set()
+    for flow in dict.fromkeys(flow for _, flow, _ in packets):
+        of_flow = sorted((ms, octets) for ms, other, octets in packets if other == flow)
+        run = [of_flow[0]]
+        for packet in [*of_flow[1:], (10**12, 0)]:
+            if packet[0] - run[-1][0] > idle_ms:
+                octets = sum(size for _, size in run)
+                flows.add((flow.source, flow.target, run[0][0], run[-1][0], len(run), octets))
+                run = []
+            run.append(packet)
+    return flows
+
+
+def list_flows(records: FlowRecords) -> list[tuple[str, str, int, int, int, int]]:
+    """Return the flows of records as `join_by_hand` has them."""
+    return [
+        (
+            address_text(records.source_high[row], records.source_low[row]),
+            address_text(records.target_high[row], records.target_low[row]),
+            round(1000 * float(records.start_s[row] - START.timestamp())),
+            round(1000 * float(records.end_s[row] - START.timestamp())),
+            int(records.packets[row]),
+            int(records.octets[row]),
+        )
+        for row in range(len(records))
+    ]
+
+
+@pytest.mark.parametrize("writer", [*WRITERS, "pcapng of two sections"])
+@given(st.data())
+def test_flows_are_the_same_whatever_is_in_memory(
+    tmp_path_factory: pytest.TempPathFactory, writer: str, data: st.DataObject
+) -> None:
+    """Packets come in any order; blocks end within headers, and runs of records go to a file."""
+    times = st.integers(0, 200_000)
+    packets = data.draw(
+        st.lists(st.tuples(times, st.sampled_from(FLOWS[:3]), st.integers(60, 1500)), min_size=1, max_size=40)
+    )
+    path = tmp_path_factory.mktemp("capture") / "c"
+    path.write_bytes({**WRITERS, "pcapng of two sections": two_sections}[writer](packets))
+    expected = join_by_hand(packets, 30_000)
+    whole = read_whole(path)
+    assert (len(whole), set(list_flows(whole))) == (len(expected), expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_BYTES", data.draw(st.integers(5, 600)))
+        same = read_whole(path)
+        assert all((getattr(same, name) == getattr(whole, name)).all() for name in COLUMNS)
+        for module in (partitions, stored_records):
+            patch.setattr(module, "PART_RECORDS", 2)
+        patch.setattr(stored_records, "RUN_RECORDS", 3)
+        by_parts = read_whole(path)
+    assert sorted(list_flows(by_parts)) == sorted(expected)
+
+
+def test_a_packet_that_never_ends_is_refused_before_all_of_it_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(captures, "MAX_PACKET_BYTES", 5_000)
+    whole = pcap(PACKETS)
+    header = np.array([1_700_000_000, 0, 2**31, 2**31], dtype="<u4").tobytes()
+    path = tmp_path / "c.pcap"
+    path.write_bytes(whole + header + bytes(20_000))
+    with pytest.raises(InputError, match=rf"c.pcap packet 10: has over 0 MiB.* at byte {len(whole):,}"):
+        read_whole(path)
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -55,7 +139,7 @@ def test_flows_are_those_of_the_packets(tmp_path: Path, writer: str) -> None:
     assert set(records.source_port.tolist()) == {40_000}
     assert set(records.target_port.tolist()) == {443}
     assert set(records.protocol.tolist()) == {6}
-    joined = read_capture(path, idle_s=60.0)
+    joined = read_whole(path, idle_s=60.0)
     assert joined.octets.tolist() == [1660] * 3
 
 
@@ -70,7 +154,7 @@ def test_no_byte_and_no_packet_is_lost(
     packets = [(ms, FLOWS[row], octets) for ms, row, octets in drawn]
     path = tmp_path_factory.mktemp("capture") / "c.pcap"
     path.write_bytes(pcap(packets))
-    records = read_capture(path)
+    records = read_whole(path)
     assert records.octets.sum() == sum(octets for _, _, octets in packets)
     assert records.packets.sum() == len(packets)
 
@@ -101,13 +185,13 @@ def test_a_cut_capture_names_where(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=rf"c.pcap packet 9: is cut, at byte {len(whole) - 90:,} of {len(whole) - 7:,}"
     ):
-        read_capture(path)
+        read_whole(path)
     path.write_bytes(pcapng(PACKETS)[:-7])
     with pytest.raises(InputError, match=r"c.pcap block 11: is cut or damaged, at byte "):
-        read_capture(path)
+        read_whole(path)
     path.write_bytes(whole[:20])
     with pytest.raises(InputError, match=r"c.pcap: is cut at byte 20, within its header"):
-        read_capture(path)
+        read_whole(path)
 
 
 def test_packets_that_are_cut_by_snap_length(tmp_path: Path) -> None:
@@ -121,9 +205,9 @@ def test_packets_that_are_cut_by_snap_length(tmp_path: Path) -> None:
         with observe_notes(notes.append):
             if length == 30:
                 with pytest.raises(InputError, match=rf"c.pcap packet 1: is cut after 30 bytes, {message}"):
-                    read_capture(path)
+                    read_whole(path)
             else:
-                assert read_capture(path).octets.tolist() == [1000]
+                assert read_whole(path).octets.tolist() == [1000]
                 assert message in notes[0]
 
 
@@ -138,6 +222,6 @@ def test_frames_with_tags_are_read_and_others_counted(tmp_path: Path) -> None:
     path.write_bytes(content)
     notes: list[str] = []
     with observe_notes(notes.append):
-        records = read_capture(path)
+        records = read_whole(path)
     assert (records.source_port.tolist(), records.octets.tolist()) == ([7], [60])
     assert notes == ["assumed: c.pcap: 1 of 2 packets are not IP, and left out"]
