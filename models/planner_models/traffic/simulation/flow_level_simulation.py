@@ -11,7 +11,7 @@ source  Sen et al. 2013 (LocalFlow): the scheduling loop of section 3.2, the flo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,12 @@ from planner.contract import control_loop
 from planner.contract.parameters import spread
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation.flow_network import FlowDynamics, FlowNetwork, LinkFrames
-from planner_models.traffic.simulation.flow_scheduler import ControlTiming, Scheduler, flow_controller
+from planner_models.traffic.simulation.flow_scheduler import (
+    ControlTiming,
+    Scheduler,
+    flow_controller,
+    hashes_flows,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,6 +76,8 @@ def simulate(
     raises  InputError for invalid times, or a problem without demands
     source  Sen et al. 2013, sections 3.2, 7.2.2 and 7.5
     """
+    if scheduler.design is not None and hashes_flows(scheduler.design):
+        flows = replace(flows, start="hashed")
     network = FlowNetwork(problem, flows, frames)
     controllers = []
     if scheduler.design is not None:

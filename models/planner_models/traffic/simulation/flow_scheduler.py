@@ -56,6 +56,11 @@ class RouteUpdate:
     decision: Decision[Routing]
 
 
+def hashes_flows(design: Design) -> bool:
+    """Return whether switches hash each flow under a design; its plan hashes each demand like a flow."""
+    return design.name == "ecmp_hash"
+
+
 class FlowUpdate(Protocol):
     """New routes for flows, and the decision that they come from."""
 
@@ -113,6 +118,8 @@ def flow_controller(
         counters: FlowCounters, observed: Traffic, decision: Decision[Routing], plan: Routing
     ) -> RouteUpdate:
         share, decided = plan_shares(observed, plan)
+        if hashes_flows(design):
+            decided = np.zeros(len(decided), bool)  # each flow keeps the path that it began with
         return RouteUpdate(flow=counters.flow, share=share, decided=decided, decision=decision)
 
     scheduler = Scheduler(

@@ -37,6 +37,7 @@ from planner_models.traffic.simulation.flow_scheduler import (
     ControlTiming,
     FlowCounters,
     Scheduler,
+    hashes_flows,
     measuring_controller,
 )
 from planner_models.traffic.simulation.packet_network import (
@@ -62,8 +63,6 @@ SMALL_BYTES: Final = 125_000
 """Size below which a flow counts as small."""
 SPLITTING: Final = {"packet_scatter": "scatter", "localflow": "split"}
 """Designs whose flows take the shares of a plan packet by packet; those of others by a hash of the flow."""
-HASHING: Final = "ecmp_hash"
-"""The design whose switches hash flows: its plan hashes each demand as if that were one flow."""
 
 PACKET_METRICS: Final = (
     Metric(name="p99_completion_s", unit="s", better="less", about="99th percentile of completion times"),
@@ -209,8 +208,8 @@ def simulate_packets(
 
 
 def find_routes(problem: Traffic, design: Design, plan: Routing) -> PlannedRoutes:
-    """Return the routes of packets by a design's plan; under `HASHING` each flow has a hash of its own."""
-    return shortest_paths_by_hash(problem) if design.name == HASHING else routes_of_plan(problem, plan)
+    """Return the routes of packets by a design's plan, or by a hash of each flow where the design does so."""
+    return shortest_paths_by_hash(problem) if hashes_flows(design) else routes_of_plan(problem, plan)
 
 
 def find_longest_trip_s(problem: Traffic, settings: PacketSettings) -> float:

@@ -217,6 +217,23 @@ def test_equal_seeds_give_equal_flows() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("start", ["hashed", "scattered"])
+def test_ecmp_by_hash_keeps_the_path_of_each_flow(start: str) -> None:
+    """Switches that hash need no decisions: flows of one demand keep different paths."""
+    problem = generators.fat_tree(k=4, workload="permutation", seed=1)
+    flows: dict[str, Any] = {
+        "sizes": Lognormal(median_bytes=5e4, sigma=2.0),
+        "arrivals": ClosedLoop(flows_per_source=4),
+    }
+    timing = {"until_s": 0.1, "interval_s": 0.01}
+    hashed = flow_level_simulation.simulate(
+        problem, design=SYSTEM.design("ecmp_hash"), start=start, **flows, **timing
+    )
+    alone = flow_level_simulation.simulate(problem, start="hashed", **flows, **timing)
+    pd.testing.assert_frame_equal(hashed.flows, alone.flows)
+    assert (hashed.rounds["outcome"] == "applied").sum() == 9
+
+
 def test_designs_are_compared_on_the_same_flows() -> None:
     simulation = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=0.3, seed=5)
     other = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=0.3, seed=5, start="scattered")
