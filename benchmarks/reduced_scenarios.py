@@ -9,6 +9,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "brokering/own_data": {},
     "brokering/learning_market": {},
     "capacity/backbone": {},
+    "analytics/filters": {},
     "analytics/own_data": {},
     "analytics/residency": {},
     "capacity/national": {},

@@ -38,7 +38,8 @@ Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?, storage_gb?, region
 `volume(site, cube, interval, records, cells)`,
 `queries(query, cube, value_usd, combine, deadline_s, error_at_most?)`,
 `levels(query, level, operator, parameter?, bytes_per_record, bytes_per_cell, error, value_share,
-proven_error?)`, and optionally `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
+proven_error?, filter_column?, keeps?, filter_value?)`, and optionally `passing(query, level, site,
+record_share, cell_share)`, `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
 `policies(query, step, level, until?)`, `backfill(query, window_s, half_life_s)`,
 `ad_hoc(query, interval, since?)`, `shares(query, uses)`, `pinned(site, query, level)`,
 `forbidden(site, query, level)`, `central(region)`, `laws(region, cube, query, to, finest)` and
@@ -58,6 +59,11 @@ table `shares` is answered from the data of another one, which is sent once; its
 Rules of a region (table `laws`) say the finest level of a query that may leave it, or that nothing
 may; table `retention` how long its sites may and must keep data. All designs obey them. Answers that rules
 leave impossible are denied, with the rule (`denied_loss`).
+
+A level may have a filter: records pass whose `filter_column` is `at_least`, `at_most`, `equal` or
+`not_equal` (`keeps`) to `filter_value`. Table `passing` has the shares of records and cells that pass at each
+site; source `records` computes them, and the errors of answers, from the user's records. Data of a level can
+be made into a later one whose filter lets fewer of its records pass.
 
 Source `regions` reads regions of clouds, with measured throughput and prices of traffic, as sites.
 
@@ -91,6 +97,7 @@ from planner_models.analytics.problem.generated_queries import PRESETS
 from planner_models.analytics.problem.generators import small
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.readers import read_regions
+from planner_models.analytics.problem.records import read_records
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.analytics.problem.windows import generate_windows, read_windows
 from planner_models.analytics.published import TARGETS
@@ -137,7 +144,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Analytics.from_tables,
-        sources={"regions": read_regions},
+        sources={"regions": read_regions, "records": read_records},
         presets=PRESETS,
         series={"windows": read_windows, "diurnal_windows": generate_windows},
         adjust=adjust,

@@ -65,8 +65,6 @@ class Choices:
         taking_part = problem.has_data.any(axis=0) & (problem.source_of < 0)
         self.shared = np.flatnonzero(~problem.is_sum & taking_part)
         self.separate = np.flatnonzero(problem.is_sum & taking_part)
-        self._per_record = problem.level_column("bytes_per_record")
-        self._per_cell = problem.level_column("bytes_per_cell")
         self._may_answer = problem.may_answer & ~(problem.is_none & must_answer)
         self._left_out: dict[int, tuple[Ints, Bools]] = {}
         self.shortages: list[str] = []
@@ -100,7 +98,7 @@ class Choices:
             read_only(problem.has_data), read_only(problem.may_send), read_only(self._may_answer),
             read_only(problem.refines), read_only(problem.merged_share[problem.pop_of]),
             read_only(problem.level_value_usd), read_only(problem.site_level_value_usd),
-            read_only(self._per_record), read_only(self._per_cell), read_only(problem.pop_of),
+            read_only(problem.sent_per_record), read_only(problem.sent_per_cell), read_only(problem.pop_of),
         )  # fmt: skip
 
     def interval(self, k: int, capacity: Floats | None = None) -> Interval:
@@ -158,7 +156,7 @@ class _Rules(NamedTuple):
     merged_share  (S, Q, L) of the site's point of presence
     value         (Q, L) of an answer, USD
     site_value    (S, Q, L) that a site adds, USD
-    per_record, per_cell  (Q, L) bytes
+    per_record, per_cell  (S, Q, L) bytes that a site sends for each record, and cell, that it has
     pop_of        (S,)
     """
 
@@ -206,7 +204,10 @@ def _make_shared(  # noqa: C901 - one compiled loop
         for site in range(sites):
             records, cells = read_volume(volume, k, site, query)
             for level in range(levels):
-                size[level] = records * rules.per_record[query, level] + cells * rules.per_cell[query, level]
+                size[level] = (
+                    records * rules.per_record[site, query, level]
+                    + cells * rules.per_cell[site, query, level]
+                )
             pop = sites + rules.pop_of[site]
             for answer in range(levels):
                 best, fewest = _find_fewest(rules, site, query, answer, size)
@@ -255,7 +256,10 @@ def _make_separate(
                 continue
             records, cells = read_volume(volume, k, site, query)
             for level in range(levels):
-                size = records * rules.per_record[query, level] + cells * rules.per_cell[query, level]
+                size = (
+                    records * rules.per_record[site, query, level]
+                    + cells * rules.per_cell[site, query, level]
+                )
                 on_pop = size * rules.merged_share[site, query, level]
                 use[site, row, level] = size / site_capacity if site_capacity > 0 else size
                 pop_use[site, row, level] = on_pop / of_pop if of_pop > 0 else on_pop

@@ -141,11 +141,11 @@ def _limit_uplinks(problem: Analytics, m: pyo.ConcreteModel, levels: LevelsOfQue
 
     intervals, sites = range(len(problem.interval_numbers)), range(len(problem.site_names))
     volume = [problem.find_volume(k) for k in intervals]
-    per_record, per_cell = (problem.level_column(name) for name in ("bytes_per_record", "bytes_per_cell"))
+    per_record, per_cell = problem.sent_per_record, problem.sent_per_cell
 
     def size(k: int, s: int, q: int, level: int) -> float:
         records, cells = volume[k]
-        return float(records[s, q] * per_record[q, level] + cells[s, q] * per_cell[q, level])
+        return float(records[s, q] * per_record[s, q, level] + cells[s, q] * per_cell[s, q, level])
 
     def link_capacity(m: pyo.ConcreteModel, k: int, link: int) -> Any:
         pop = link - len(sites)

@@ -68,7 +68,6 @@ def _choose(
     deadline  after which intervals repeat the levels of the one before
     """
     available = headroom * available_bytes(problem)
-    per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
     each = problem.level_value_usd / np.maximum(problem.has_data.sum(axis=0), 1)[:, None]
     value = np.where(problem.is_sum[:, None], problem.site_level_value_usd, each)  # S, Q, L
     is_sent = problem.has_data & (problem.source_of < 0) & ~problem.is_denied
@@ -79,7 +78,7 @@ def _choose(
             levels[k:] = levels[k - 1]
             return np.where(problem.is_denied, problem.silent_level, levels), True
         records, cells = problem.find_volume(k)
-        size = records[:, :, None] * per_record + cells[:, :, None] * per_cell
+        size = records[:, :, None] * problem.sent_per_record + cells[:, :, None] * problem.sent_per_cell
         useful = value
         if observed is not None:
             of_known = np.take_along_axis(value, np.maximum(observed[k], 0)[..., None], axis=2)

@@ -32,6 +32,7 @@ from planner_models.analytics.plan.answers import (
 from planner_models.analytics.plan.metrics import find_timely_value, find_usd_per_gb
 from planner_models.analytics.plan.plan import Levels, read_levels
 from planner_models.analytics.problem.denials import explain_denied
+from planner_models.analytics.problem.filters import find_shares, list_filters
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.windows import take_intervals
 
@@ -42,6 +43,8 @@ MOST_LOST: Final = 3  # uplinks without capacity that are told
 NO_GAIN: Final = IMPROVEMENT  # USD, a gain that is rounding
 LARGER: Final = (1.25, 1.5, 2.0, 4.0)  # capacities that are tried where a tenth more gains nothing
 TOLERANCE: Final = ROUNDING
+Report = tuple[list[str], list[Section]]
+"""Sentences of an explanation, and tables that belong to them."""
 
 
 def _explain_value(metrics: Mapping[str, float]) -> list[str]:
@@ -81,56 +84,121 @@ def explain(
     """
     plan: Levels = decided.decision.plan  # type: ignore[assignment]
     levels = read_levels(problem, plan)
+    answers = find_answers(problem, levels)
     metrics = {name: value or 0.0 for name, value in decided.metrics.items()}
-    sentences = _explain_value(metrics)
-    sentences += _explain_outages(problem, options)
-    sections = []
-    sample = np.unique(np.linspace(0, len(levels) - 1, min(len(levels), MOST_INTERVALS)).astype(int))
+    reports: tuple[Report, ...] = (
+        (_explain_value(metrics), []),
+        (_explain_outages(problem, options), []),
+        _report_limits(problem, len(levels), options, links),
+        _report_waste(problem, levels, answers, metrics["wasted_percent"], rows, options),
+        (_explain_cost(metrics), []),
+        _report_filters(problem, levels, rows),
+        _report_errors(problem, levels, answers, rows),
+        _report_denied(problem, metrics["denied_loss"], rows),
+        ([], [_section_of_queries(problem, levels, answers, rows)]),
+    )
+    sentences = [sentence for texts, _ in reports for sentence in texts]
+    sections = [section for _, tables in reports for section in tables]
+    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _report_limits(problem: Analytics, intervals: int, options: Options, links: int) -> Report:
+    """Return sentences on the uplinks that limit answers, with their table."""
+    sample = np.unique(np.linspace(0, intervals - 1, min(intervals, MOST_INTERVALS)).astype(int))
     prices_found = _find_prices(problem, sample)
     table = _tabulate_links(problem, sample, prices_found, options, links)
-    if len(table):
-        limits, section = _report_links(problem, table, len(sample), len(levels), options)
-        sentences += limits
-        sections.append(section)
-    else:
-        sentences.append("No uplink limits answers.")
-    answers = find_answers(problem, levels)
+    if not len(table):
+        return ["No uplink limits answers."], []
+    sentences, section = _report_links(problem, table, len(sample), intervals, options)
+    return sentences, [section]
+
+
+def _report_waste(
+    problem: Analytics, levels: Ints, answers: Answers, wasted_percent: float, rows: int, options: Options
+) -> Report:
+    """Return sentences on bytes that are finer than answers can use, with the sites that make them so."""
     blamed = tabulate_waste(problem, levels, answers, rows)
-    if len(blamed):
-        sentences += _explain_waste(problem, levels, answers, metrics["wasted_percent"], blamed, options)
-        sections.append(
-            Section(
-                title="Sites whose levels make bytes of others useless",
-                frame=blamed,
-                units={"wasted_percent": "%", "wasted_gb": "GB"},
-                note="wasted GB: shared equally among the sites with the coarsest level of a query in an "
-                "interval; wasted %: of the bytes of the other sites in these answers",
-            )
-        )
-    sentences += _explain_cost(metrics)
+    if not len(blamed):
+        return [], []
+    section = Section(
+        title="Sites whose levels make bytes of others useless",
+        frame=blamed,
+        units={"wasted_percent": "%", "wasted_gb": "GB"},
+        note="wasted GB: shared equally among the sites with the coarsest level of a query in an "
+        "interval; wasted %: of the bytes of the other sites in these answers",
+    )
+    return _explain_waste(problem, levels, answers, wasted_percent, blamed, options), [section]
+
+
+def _report_filters(problem: Analytics, levels: Ints, rows: int) -> Report:
+    """Return a sentence on the filter that drops most records, with a table of the filters in use."""
+    frame = tabulate_filters(problem, levels)
+    if not len(frame):
+        return [], []
+    first = frame.iloc[0]
+    sentence = (
+        f"Filters drop records of {counted(frame['query'].nunique(), 'queries')}. Level {first['level']} of "
+        f"query {first['query']} drops most: {first['dropped_percent']:.3g}% of its records, all but those "
+        f"with {first['filter']}. Its answers have an error of {first['error']:.3g}."
+    )
+    section = Section(
+        title="Filters that drop most records",
+        frame=frame.head(rows),
+        units={"dropped_percent": "%"},
+        note="records: of sites and intervals in which the level is sent; error: of an answer at this level",
+    )
+    return [sentence], [section]
+
+
+def tabulate_filters(problem: Analytics, levels: Ints) -> pd.DataFrame:
+    """Return the filters of chosen levels (K, S, Q), with the records that they drop, the most first."""
+    conditions = list_filters(problem.levels)
+    passing = find_shares(problem, "record_share")
+    volume = [problem.find_volume(k)[0] for k in range(len(levels))] if any(conditions) else []
+    rows = []
+    for row, (query, level) in enumerate(
+        zip(*(index.tolist() for index in problem._level_places), strict=True)
+    ):
+        condition = conditions[row]
+        if condition is None or problem.source_of[query] >= 0:
+            continue
+        is_sent = (levels[:, :, query] == level) & problem.has_data[:, query]
+        records = np.array([entry[:, query] for entry in volume]) * is_sent
+        dropped = (records * (1 - passing[:, query, level])).sum()
+        if dropped > 0:
+            sites = int((records > 0).any(axis=0).sum())
+            error = float(problem.levels["error"].iloc[row])
+            names = problem.query_names[query], problem.level_names[query][level]
+            rows.append((*names, condition.describe(), sites, dropped, 100 * dropped / records.sum(), error))
+    columns = ["query", "level", "filter", "sites", "dropped_records", "dropped_percent", "error"]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.sort_values("dropped_records", ascending=False, kind="stable", ignore_index=True)
+
+
+def _report_errors(problem: Analytics, levels: Ints, answers: Answers, rows: int) -> Report:
+    """Return a sentence on the largest proven error, with the table of errors."""
     errors = _tabulate_errors(problem, levels, answers)
-    if len(errors):
-        sentences.append(_explain_errors(errors))
-        sections.append(
-            Section(
-                title="Errors of answers, as measured and as proven",
-                frame=errors.head(rows),
-                note="largest of all answers; error: of the levels that sites send; proven error: bound that "
-                "the datacenter can prove from the data that it gets",
-            )
-        )
+    if not len(errors):
+        return [], []
+    section = Section(
+        title="Errors of answers, as measured and as proven",
+        frame=errors.head(rows),
+        note="largest of all answers; error: of the levels that sites send; proven error: bound that "
+        "the datacenter can prove from the data that it gets",
+    )
+    return [_explain_errors(errors)], [section]
+
+
+def _report_denied(problem: Analytics, lost_usd: float, rows: int) -> Report:
+    """Return a sentence on the answers that rules of regions deny, with their table."""
     denied = tabulate_denied(problem)
-    if len(denied):
-        count = counted(len(denied), "queries")
-        lost = metrics["denied_loss"]
-        sentences.append(f"Rules of regions deny answers of {count}, with a value of {lost:,.3g} USD.")
-        sections.append(
-            Section(
-                title="Answers that rules of regions deny", frame=denied.head(rows), units={"lost_usd": "USD"}
-            )
-        )
-    sections.append(_section_of_queries(problem, levels, answers, rows))
-    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+    if not len(denied):
+        return [], []
+    count = counted(len(denied), "queries")
+    section = Section(
+        title="Answers that rules of regions deny", frame=denied.head(rows), units={"lost_usd": "USD"}
+    )
+    return [f"Rules of regions deny answers of {count}, with a value of {lost_usd:,.3g} USD."], [section]
 
 
 def _report_links(

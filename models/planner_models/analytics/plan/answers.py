@@ -210,8 +210,8 @@ class _Sizes(NamedTuple):
     """Sources of the bytes of levels.
 
     volume           records, and cells, of the problem
-    per_record       (Q, L) bytes of a record
-    per_cell         (Q, L) bytes of a cell
+    per_record       (S, Q, L) bytes that a site sends for each record that it has
+    per_cell         (S, Q, L) bytes that a site sends for each cell that it has
     merged_share     (S, Q, L) bytes on the uplink of the site's point of presence over those of the site
     sends            (S, Q) whether a site has data of the query, and sends it
     """
@@ -240,8 +240,8 @@ def _sum_queries(
 ) -> tuple[Floats, Floats, Floats]:
     """Return bytes sent, those before the point of presence, and those wasted, of some queries, (K, S)."""
     sizes = _Sizes(
-        problem.query_volume, read_only(problem.level_column("bytes_per_record")),
-        read_only(problem.level_column("bytes_per_cell")), read_only(problem.merged_share[problem.pop_of]),
+        problem.query_volume, read_only(problem.sent_per_record), read_only(problem.sent_per_cell),
+        read_only(problem.merged_share[problem.pop_of]),
         read_only(problem.has_data & (problem.source_of < 0)),
     )  # fmt: skip
     sent, before_pop = _add_loads(read_only(levels), sizes, first, end)
@@ -270,7 +270,10 @@ def _add_loads(levels: Ints, sizes: _Sizes, first: int, end: int) -> tuple[Float
                 level = levels[k, site, query]
                 if level >= 0 and sizes.sends[site, query]:
                     records, cells = read_volume(sizes.volume, k, site, query)
-                    size = records * sizes.per_record[query, level] + cells * sizes.per_cell[query, level]
+                    size = (
+                        records * sizes.per_record[site, query, level]
+                        + cells * sizes.per_cell[site, query, level]
+                    )
                     sent[k, site] += size
                     before_pop[k, site] += size * sizes.merged_share[site, query, level]
     return sent, before_pop
@@ -288,7 +291,10 @@ def _add_wasted(selected_levels: Ints, sizes: _Sizes, needs: _Needs, queries: In
                 if level < 0 or not sizes.sends[site, query]:
                     continue
                 records, cells = read_volume(sizes.volume, k, site, query)
-                sent = records * sizes.per_record[query, level] + cells * sizes.per_cell[query, level]
+                sent = (
+                    records * sizes.per_record[site, query, level]
+                    + cells * sizes.per_cell[site, query, level]
+                )
                 needed = 0.0
                 if answer >= 0:
                     needed = min(sent, _find_needed(sizes, needs, site, query, answer, records, cells))
@@ -301,9 +307,9 @@ def _find_needed(
 ) -> float:
     """Return the fewest bytes of records and cells with which a site makes an answer; inf for none."""
     needed = np.inf
-    for level in range(sizes.per_record.shape[1]):
+    for level in range(sizes.per_record.shape[2]):
         if needs.may_send[site, query, level] and needs.refines[query, level, answer]:
-            size = records * sizes.per_record[query, level] + cells * sizes.per_cell[query, level]
+            size = records * sizes.per_record[site, query, level] + cells * sizes.per_cell[site, query, level]
             needed = min(needed, size)
     return needed
 

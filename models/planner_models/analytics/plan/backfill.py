@@ -16,9 +16,8 @@ def find_sizes(problem: Analytics, late: Late) -> Floats:
     cube = problem.cube_of[late.query]
     records = problem.records[late.interval, late.site, cube]
     cells = problem.cells[late.interval, late.site, cube]
-    per_record, per_cell = (problem.level_column(name) for name in ("bytes_per_record", "bytes_per_cell"))
-    size = records * per_record[late.query, late.level] + cells * per_cell[late.query, late.level]
-    return np.asarray(size)
+    level = late.site, late.query, late.level
+    return np.asarray(records * problem.sent_per_record[level] + cells * problem.sent_per_cell[level])
 
 
 def find_late_loads(problem: Analytics, late: Late) -> Floats:

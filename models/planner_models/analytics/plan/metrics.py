@@ -19,6 +19,7 @@ from planner_models.analytics.plan.answers import (
 )
 from planner_models.analytics.plan.backfill import find_gain, find_late_loads, find_sizes
 from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels
+from planner_models.analytics.problem.filters import find_shares
 from planner_models.analytics.problem.problem import Analytics
 
 PAPER: Final = "Rabkin et al. 2013"
@@ -47,6 +48,13 @@ METRICS: Final = (
         "%",
         "bytes sent that answers cannot use, as another site is coarser, of all bytes sent",
         f"{PAPER}, section 4 (optimizing across queries)",
+    ),
+    less(
+        "filtered_percent",
+        "%",
+        "records that filters drop, of all records of sites that send data to a query",
+        f"{PAPER}, section 3 (filtering data)",
+        title="filtered records",
     ),
     Metric(
         name="backfill_value",
@@ -174,6 +182,7 @@ def measure_levels(problem: Analytics, levels: Ints) -> dict[str, float | None]:
         "denied_loss": _clean(denied, offered),
         "late_loss": _clean(late, offered),
         "wasted_percent": 100 * float(loads.wasted.sum()) / sent if sent > 0 else 0.0,
+        "filtered_percent": _find_filtered_percent(problem, levels),
         "backfill_value": 0.0,
         "total_value": value,
         "promise_kept": _find_promise_kept(problem, answers, wait_s),
@@ -186,6 +195,21 @@ def measure_levels(problem: Analytics, levels: Ints) -> dict[str, float | None]:
         "sent_gb": (sent - float(erased[0].sum())) / 1e9,
         "transfer_cost": float(carried @ price) / 1e9,
     }
+
+
+def _find_filtered_percent(problem: Analytics, levels: Ints) -> float:
+    """Return the percentage of the records of sending sites that filters drop, at chosen levels (K, S, Q)."""
+    if problem.passing is None or not len(problem.passing):
+        return 0.0
+    passing = find_shares(problem, "record_share")
+    site, query = np.indices(problem.has_data.shape)
+    records = dropped = 0.0
+    for k, selected in enumerate(levels):
+        sends = (selected >= 0) & ~problem.is_none[query, selected] & problem.has_data
+        volume = np.where(sends & (problem.source_of < 0), problem.find_volume(k)[0], 0.0)
+        records += float(volume.sum())
+        dropped += float((volume * (1 - passing[site, query, selected])).sum())
+    return 100 * dropped / records if records > 0 else 0.0
 
 
 def _find_percentile(values: Floats, percentile: float) -> float | None:

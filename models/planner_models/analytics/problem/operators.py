@@ -105,11 +105,22 @@ def _judge(counts: Floats, listed_counts: Floats, cells: Ints, k: int, sent: flo
     if not len(top):
         return TopK(cells, listed_counts[cells], sent, 1.0, 0.0, 0.0)
     is_found = np.isin(top, cells)
-    error = np.where(is_found, np.abs(true[top] - listed_counts[top]) / true[top], 1.0)
+    error = judge_counts(true, listed_counts, cells, k)
     smallest = float(true[top[-1]])
-    return TopK(
-        cells, listed_counts[cells], sent, float(is_found.mean()), float(error.mean()), short / smallest
-    )
+    return TopK(cells, listed_counts[cells], sent, float(is_found.mean()), error, short / smallest)
+
+
+def judge_counts(true: Floats, counts: Floats, cells: Ints, k: int) -> float:
+    """Return the mean relative error of the counts of the true k largest cells; one not in the answer is 1.
+
+    true, counts  (D,) of each cell, as they are and as the datacenter knows them
+    cells         of the answer
+    """
+    top = largest(true, k)
+    if not len(top):
+        return 0.0
+    error = np.where(np.isin(top, cells), np.abs(true[top] - counts[top]) / true[top], 1.0)
+    return float(error.mean())
 
 
 class Sketch(NamedTuple):

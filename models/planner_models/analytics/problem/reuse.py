@@ -15,6 +15,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import row_name
 from planner.errors import did_you_mean
+from planner_models.analytics.problem.filters import implies, list_filters
 from planner_models.analytics.problem.schema import BUCKETS, COARSEST, INTERVAL, SUM
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ def find_refinements(problem: QueryTables) -> Bools:
     Where the answer is at the coarsest level of any site, levels are steps of one list: each can be made
     into all later ones, but intervals and buckets only into whole multiples. Where the worst error counts,
     a level can make every answer of no more value. Where sites add up, a level only makes its own answer.
+    An answer at the coarsest level with a filter is made of data that lets all its records pass.
 
     source  "Making Every Bit Count in Wide-Area QueryTables" (Rabkin et al. 2013), section 4
     """
@@ -214,6 +216,8 @@ def find_refinements(problem: QueryTables) -> Bools:
         if "parameter" in problem.levels
         else [np.nan] * len(operators)
     )
+
+    conditions = list_filters(problem.levels)
 
     def is_nested(first: int, other: int) -> bool:
         return operators[first] in NESTED and operators[first] == operators[other]
@@ -231,6 +235,7 @@ def find_refinements(problem: QueryTables) -> Bools:
                     if is_nested(*pair)
                     else first <= other
                 )
+                refines[query, first, other] &= implies(conditions[pair[1]], conditions[pair[0]])
             else:
                 refines[query, first, other] = share[first] >= share[other]
         none = problem.is_none[query]

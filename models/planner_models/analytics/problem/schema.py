@@ -10,16 +10,20 @@ COARSEST, SUM, WORST = "coarsest", "sum", "worst"
 COMBINE: Final = (COARSEST, SUM, WORST)
 """Ways to combine data of sites: at the coarsest level, each with a value of its own, or by the worst."""
 
-INTERVAL, DIMENSION, SAMPLE, TOP_K, BUCKETS, SKETCH, NO_DATA = (
+INTERVAL, DIMENSION, SAMPLE, TOP_K, BUCKETS, SKETCH, FILTER, NO_DATA = (
     "interval",
     "dimension",
     "sample",
     "top_k",
     "buckets",
     "sketch",
+    "filter",
     "none",
 )
-OPERATORS: Final = (INTERVAL, DIMENSION, SAMPLE, TOP_K, BUCKETS, SKETCH, NO_DATA)
+OPERATORS: Final = (INTERVAL, DIMENSION, SAMPLE, TOP_K, BUCKETS, SKETCH, FILTER, NO_DATA)
+AT_LEAST, AT_MOST, EQUAL, NOT_EQUAL = "at_least", "at_most", "equal", "not_equal"
+COMPARISONS: Final = (AT_LEAST, AT_MOST, EQUAL, NOT_EQUAL)
+"""Comparisons of the value of a record with that of a filter: records for which they hold pass."""
 MERGEABLE: Final = ("count", "max", "mean", "quantile", "distinct")
 AGGREGATES: Final = (*MERGEABLE, "top_k")
 """Aggregates of cubes; lists of the largest cells (top_k) of several sites do not merge exactly."""
@@ -215,8 +219,39 @@ LEVELS: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
+        "filter_column": label(
+            "column of records that a filter compares, of any operator but none; blank: no filter",
+            optional=True,
+            may_be_blank=True,
+        ),
+        "keeps": choice(
+            "comparison with filter_value that holds for the records that pass",
+            COMPARISONS,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "filter_value": label(
+            "number, or text for equal and not_equal, that the column is compared with",
+            optional=True,
+            may_be_blank=True,
+        ),
     },
     key=("query", "level"),
+)
+PASSING: Final = Table(
+    name="passing",
+    about="shares of the data of a site that pass the filter of a level",
+    columns={
+        "query": label("query"),
+        "level": label("level with a filter"),
+        "site": label("site; blank: all sites without a row of their own", may_be_blank=True),
+        "record_share": number("records that pass over all records", at_least=0, at_most=1, share=True),
+        "cell_share": number(
+            "cells with a record that passes over all cells", at_least=0, at_most=1, share=True
+        ),
+    },
+    key=("query", "level", "site"),
+    may_be_empty=True,
 )
 MERGING: Final = Table(
     name="merging",
@@ -365,6 +400,7 @@ TABLES: Final = (
     VOLUME,
     QUERIES,
     LEVELS,
+    PASSING,
     BANDWIDTH,
     MERGING,
     POLICIES,
@@ -378,6 +414,7 @@ TABLES: Final = (
     RETENTION,
 )
 OPTIONAL_TABLES: Final = (
+    "passing",
     "bandwidth",
     "merging",
     "policies",

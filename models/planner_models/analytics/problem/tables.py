@@ -53,6 +53,7 @@ class QueryTables:
     central: pd.DataFrame | None = None
     laws: pd.DataFrame | None = None
     retention: pd.DataFrame | None = None
+    passing: pd.DataFrame | None = None
 
     @cached_property
     def site_names(self) -> list[str]:

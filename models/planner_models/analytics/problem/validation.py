@@ -14,6 +14,8 @@ from planner.contract.notes import add_note
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
 from planner_models.analytics.problem.denials import find_region_faults
+from planner_models.analytics.problem.filter_faults import find_filter_faults
+from planner_models.analytics.problem.filters import list_filters
 from planner_models.analytics.problem.reuse import find_reuse_faults, find_unnested
 from planner_models.analytics.problem.schema import (
     BUCKETS,
@@ -47,8 +49,12 @@ def find_faults(problem: RegionTables) -> Iterator[str]:
     if names:
         return
     yield from _find_faulty_times(problem)
-    yield from _find_faulty_levels(problem)
-    faults = list(_find_faulty_exceptions(problem)) or list(find_reuse_faults(problem))
+    of_levels = list(_find_faulty_levels(problem))
+    yield from of_levels
+    faults = list(_find_faulty_exceptions(problem)) or list(
+        find_filter_faults(problem, is_ordered=not of_levels)
+    )
+    faults = faults or list(find_reuse_faults(problem))
     yield from faults or find_region_faults(problem)
 
 
@@ -66,7 +72,8 @@ def _find_unknown_names(problem: RegionTables) -> Iterator[str]:
             continue
         for column, (names, what) in names_of.items():
             if column in frame and owners[column] != table.name:
-                yield from report_unknown_names(frame, table.name, column, names, what)
+                valid = names | {""} if (table.name, column) == ("passing", "site") else names
+                yield from report_unknown_names(frame, table.name, column, valid, what)
     both = sorted(names_of["site"][0] & names_of["pop"][0])
     if both:
         yield f"sites and pops: '{both[0]}' is the name of a site and of a point of presence, must be of one"
@@ -182,12 +189,31 @@ def _find_faulty_levels(problem: RegionTables) -> Iterator[str]:
         kinds, sizes = operator[rows].tolist(), parameter[rows].tolist()
         if combine[name] == COARSEST:
             yield from _find_faulty_order(levels, name, rows.tolist(), kinds, sizes)
-        _warn_of_dominated(levels, name, rows.tolist())
+        _warn_of_dominated(problem, name, rows.tolist())
 
 
 def _find_faulty_order(
     levels: pd.DataFrame, query: str, rows: list[int], operators: list[str], sizes: list[float]
 ) -> Iterator[str]:
+    conditions = list_filters(levels.iloc[rows])
+    for condition in dict.fromkeys(conditions):
+        matching = [index for index, other in enumerate(conditions) if other == condition]
+        picked = [rows[index] for index in matching]
+        kinds = [operators[index] for index in matching]
+        faults = list(_find_faulty_steps(levels, query, picked, kinds, [sizes[index] for index in matching]))
+        yield from faults
+        if faults:
+            return
+    last = [index for index, name in enumerate(operators) if name == NO_DATA]
+    if last and last[0] != len(operators) - 1:
+        where = row_name(levels, "levels", rows[last[0]])
+        yield f"{where}: the level of operator none must be the last of query '{query}'"
+
+
+def _find_faulty_steps(
+    levels: pd.DataFrame, query: str, rows: list[int], operators: list[str], sizes: list[float]
+) -> Iterator[str]:
+    """Yield the first fault of intervals and buckets in the levels of a query with the same filter."""
     for kind, word in ((INTERVAL, "greater"), (BUCKETS, "less")):
         matching = [index for index, name in enumerate(operators) if name == kind]
         for before, level in itertools.pairwise(matching):
@@ -205,14 +231,13 @@ def _find_faulty_order(
             f"{merged:g}{unit}, which is no level: add it, or choose levels that nest"
         )
         return
-    last = [index for index, name in enumerate(operators) if name == NO_DATA]
-    if last and last[0] != len(operators) - 1:
-        where = row_name(levels, "levels", rows[last[0]])
-        yield f"{where}: the level of operator none must be the last of query '{query}'"
 
 
-def _warn_of_dominated(levels: pd.DataFrame, query: str, rows: list[int]) -> None:
+def _warn_of_dominated(problem: RegionTables, query: str, rows: list[int]) -> None:
     """Add a note for a level with no fewer bytes, no less error and no more value than another."""
+    levels = problem.levels
+    if any(list_filters(levels.iloc[rows])):
+        return  # bytes depend on the records that pass at each site
     figures = levels[["bytes_per_record", "bytes_per_cell", "error"]].to_numpy(float)[rows]
     if "proven_error" in levels:
         proven = levels["proven_error"].to_numpy(float)[rows]
@@ -231,7 +256,7 @@ def _warn_of_dominated(levels: pd.DataFrame, query: str, rows: list[int]) -> Non
 
 
 def _find_faulty_exceptions(problem: RegionTables) -> Iterator[str]:
-    for table in ("merging", "policies", "pinned", "forbidden"):
+    for table in ("passing", "merging", "policies", "pinned", "forbidden"):
         frame = getattr(problem, table)
         if frame is None or not len(frame):
             continue
