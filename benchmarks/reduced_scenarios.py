@@ -25,6 +25,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "coflows/mapreduce": {},
     "coflows/own_data": {},
     "livevideo/bills": {},
+    "livevideo/chunks": {},
     "livevideo/figure_4_16": {},
     "livevideo/last_hop": {},
     "livevideo/session_window": {},

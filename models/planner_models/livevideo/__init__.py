@@ -58,7 +58,8 @@ carry them returns no plan, with the reason. `planner simulate` runs the last th
 agents with versions, evidence and shadow tables, lost updates, partitions, failures of the controller,
 of clusters and of links; with `lowest_kbps` clients request the bitrates that they accept, from the
 highest down, and the controller chooses among these. With `switch_s` they switch in the middle of their
-sessions too, by what they receive.
+sessions too, by what they receive. With `by_chunks` they fetch chunk by chunk, over connections that are
+set up and queues of servers and links.
 
 Tables: `clusters(cluster, tier, latitude?, longitude?)`, `links(tail, head, capacity_mbps, cost?,
 latency_ms?, bill?)`, `objects(channel, bitrate_kbps, priority?)`, `requests(group, channel,

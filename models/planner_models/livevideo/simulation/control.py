@@ -5,7 +5,7 @@ Simulation of a scenario's designs in time, with its parameters as plain numbers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, get_args
 
@@ -27,6 +27,12 @@ from planner_models.livevideo.plan.metrics import measure
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.topology import FIBER_KM_PER_MS, distance_km
+from planner_models.livevideo.simulation.chunks import (
+    CONNECTION_TRIPS,
+    KEEP_ALIVE_S,
+    ChunkPlane,
+    ChunkRule,
+)
 from planner_models.livevideo.simulation.events import (
     Announcement,
     Change,
@@ -137,6 +143,27 @@ def simulate_designs(
     adapt: Annotated[
         bool, Field(description="whether denied clients request the next lower bitrate of their channel")
     ] = True,
+    by_chunks: Annotated[
+        bool,
+        Field(
+            description="whether clients fetch chunk by chunk, over connections that are set up, queues of "
+            "servers and links; else streams flow evenly"
+        ),
+    ] = False,
+    connection_trips: Annotated[
+        int,
+        Field(ge=0, le=100, description="with by_chunks: round trips that set up a connection"),
+    ] = CONNECTION_TRIPS,
+    keep_alive_s: Annotated[
+        Seconds, Field(description="with by_chunks: time for which an idle connection stays open, s")
+    ] = KEEP_ALIVE_S,
+    requests_per_s: Annotated[
+        Annotated[float, Field(gt=0, allow_inf_nan=False)] | None,
+        Field(
+            description="with by_chunks: requests that the servers of a cluster answer in a second, one "
+            "after another; none: at once"
+        ),
+    ] = None,
     switch_s: Annotated[
         PositiveSeconds | None,
         Field(
@@ -186,6 +213,11 @@ def simulate_designs(
             f"simulation.switch_below is {switch_below:g}, without effect while clients do not switch: set "
             "simulation.switch_s too"
         )
+    chunks = ChunkRule(
+        connection_trips=connection_trips, keep_alive_s=keep_alive_s, requests_per_s=requests_per_s
+    )
+    if not by_chunks:
+        _require_default(chunks)
     control: Control = next(name for name in get_args(Control) if name == design.name)
     return simulate(
         problem,
@@ -203,11 +235,24 @@ def simulate_designs(
         changes=tuple(changes),
         adapt=adapt,
         switching=None if switch_s is None else SwitchRule(period_s=switch_s, below=switch_below),
+        chunks=chunks if by_chunks else None,
         watch_s=watch_s,
         seed=seed,
         options=options,
         frames=frames,
     )
+
+
+def _require_default(chunks: ChunkRule) -> None:
+    """Raise InputError for parameters of chunks that have no effect as clients do not fetch by chunks."""
+    faults = [
+        f"simulation.{name} is {value:g}, without effect while streams flow evenly: set simulation.by_chunks "
+        "to true"
+        for name, value in vars(chunks).items()
+        if value != getattr(ChunkRule(), name)
+    ]
+    if faults:
+        raise InputError(*faults)
 
 
 def _find_rows(
@@ -251,6 +296,7 @@ def simulate(
     changes: tuple[Change, ...] = (),
     adapt: bool = True,
     switching: SwitchRule | None = None,
+    chunks: ChunkRule | None = None,
     watch_s: float | None = None,
     seed: int = 0,
     options: Options = OPTIONS,
@@ -268,6 +314,7 @@ def simulate(
     changes                of the capacities of links and clusters
     adapt                  whether denied clients request the next lower bitrate
     switching              how clients switch their bitrate in the middle of a session; None: they do not
+    chunks                 how clients fetch chunk by chunk; None: streams flow evenly
     watch_s                mean time that a viewer watches, where the last hop is unicast; None: viewers stay
     frames                 whether to draw the links, the clients that lose, and what has failed
 
@@ -287,9 +334,10 @@ def simulate(
             f"{switching.period_s:g} s requests the highest bitrate that would have come, one that received "
             "all of it the next higher one; the switch itself takes no time"
         )
+    if chunks is not None:
+        _say_chunks(problem, chunks)
     recorder = FrameRecorder(until_s, is_on=frames)
-    make = partial(ViewerPlane, until_s=until_s, watch_s=watch_s) if problem.is_unicast else DataPlane
-    execution: DataPlane = make(
+    execution: DataPlane = _find_plane(problem, chunks, until_s=until_s, watch_s=watch_s)(
         problem=problem,
         control=control,
         loss=loss,
@@ -321,6 +369,32 @@ def simulate(
         tables=tables if plan.viewers is None else {**tables, "viewers": plan.viewers},
         rounds=outcome.rounds,
         frames=tuple(recorder.frames),
+    )
+
+
+def _find_plane(
+    problem: LiveVideo, chunks: ChunkRule | None, *, until_s: float, watch_s: float | None
+) -> Callable[..., DataPlane]:
+    """Return the data plane of a simulation."""
+    if problem.is_unicast:
+        return partial(ViewerPlane, until_s=until_s, watch_s=watch_s)
+    return DataPlane if chunks is None else partial(ChunkPlane, rule=chunks)
+
+
+def _say_chunks(problem: LiveVideo, chunks: ChunkRule) -> None:
+    """Say the assumptions on chunks; raise InputError for a unicast last hop."""
+    if problem.is_unicast:
+        raise InputError(
+            "simulation.by_chunks: links into groups carry a chunk once for all viewers; set "
+            "problem.last_hop to multicast, or leave it out"
+        )
+    answers = "requests without delay"
+    if chunks.requests_per_s is not None:
+        answers = f"{chunks.requests_per_s:g} requests a second, one after another"
+    add_note(
+        f"assumed: chunks of {problem.chunk_s:g} s; round trips that set up a connection: "
+        f"{chunks.connection_trips}; idle connections stay open for {chunks.keep_alive_s:g} s; servers of a "
+        f"cluster answer {answers}; chunks cross a link one after another"
     )
 
 

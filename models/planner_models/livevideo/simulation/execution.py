@@ -157,7 +157,7 @@ class DataPlane:
             self.ribs.receive_update(cluster, decision.observed_s, self.now_s, rows)
             if self.streams.level[cluster] == self.problem.group_level:
                 self._assign(cluster, {o: used for o, used, _ in rows}, decision)
-        self._switch_as_assigned()
+        self._apply_switches()
         self._reroute()
         self._request_again()
 
@@ -172,13 +172,13 @@ class DataPlane:
             for client in self.clients
             if client.requested_s <= self.now_s
             and not (client.edge is not None and self._is_cut_off(client.edge))
-            for item in self._list_requested(client)
+            for item in self._list_wishes(client)
         )
         return Observation(
             time_s=self.now_s, network=self.problem, requests=requests, capacity_mbps=self.capacity.copy()
         )
 
-    def _list_requested(self, client: Client) -> list[int]:
+    def _list_wishes(self, client: Client) -> list[int]:
         """Return the objects that a client requests: one, or two where it watches one and asks for a higher.
 
         Where clients accept lower bitrates, the controller chooses among those up to this one.
@@ -393,12 +393,11 @@ class DataPlane:
         assert self.switching is not None
         client = self.clients[number]
         self._schedule_assessment(number)
-        watched_s, stalled_s = client.watched_s - client.assessed[0], client.stalled_s - client.assessed[1]
-        client.assessed = (client.watched_s, client.stalled_s)
+        share = self._assess_stream(number)
         client.asked = None
-        if client.item is None or watched_s <= 0:
+        if client.item is None or share is None:
             return  # a denied client requests anyway
-        client.received_share = 1 - stalled_s / watched_s
+        client.received_share = share
         current = client.items.index(client.item)
         rates = [self.streams.bitrate[item] for item in client.items]
         index = self.switching.choose(rates, current, client.received_share)
@@ -410,6 +409,13 @@ class DataPlane:
         for item in client.items[index:] if index > current else [client.asked]:
             if self._switch(client, item):  # where a lower bitrate is denied, asks for the next lower one
                 return
+
+    def _assess_stream(self, number: int) -> float | None:
+        """Return the share of its stream that came since a client's last assessment; None: it saw nothing."""
+        client = self.clients[number]
+        watched_s, stalled_s = client.watched_s - client.assessed[0], client.stalled_s - client.assessed[1]
+        client.assessed = (client.watched_s, client.stalled_s)
+        return 1 - stalled_s / watched_s if watched_s > 0 else None
 
     def _schedule_assessment(self, number: int) -> None:
         """Let a client assess its stream a period from now."""
@@ -485,7 +491,7 @@ class DataPlane:
             )
         )
 
-    def _switch_as_assigned(self) -> None:
+    def _apply_switches(self) -> None:
         """Let clients watch the objects that they asked for and that the controller assigned."""
         for client in self.clients:
             old, item = client.item, client.asked

@@ -114,7 +114,7 @@ class ViewerPlane(DataPlane):
         present: dict[tuple[int, int], float] = {}
         for client in self._list_present():
             if client.edge is None or not self._is_cut_off(client.edge):
-                for item in self._list_requested(client):
+                for item in self._list_wishes(client):
                     key = (client.request, item)
                     present[key] = present.get(key, 0.0) + client.viewers
         return Observation(
@@ -349,7 +349,7 @@ class ViewerPlane(DataPlane):
                 return link
         return None
 
-    def _switch_as_assigned(self) -> None:
+    def _apply_switches(self) -> None:
         remaining: dict[Key, float] = {}
         for client in list(self.watching.values()):
             old, item = client.item, client.asked
