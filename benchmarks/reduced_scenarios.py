@@ -24,6 +24,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "coflows/deadlines": {},
     "coflows/mapreduce": {},
     "coflows/own_data": {},
+    "livevideo/any_topology": {},
     "livevideo/bills": {},
     "livevideo/chunks": {},
     "livevideo/figure_4_16": {},

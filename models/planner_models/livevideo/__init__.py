@@ -14,7 +14,8 @@ $$\text{s.t.}\quad \sum_o \mathrm{Bitrate}(o) \mathrm{Serves}_{l,o} \le \mathrm{
 
 `formulation` states the additions to the printed program: sources, duplicate deliveries, dummy links,
 multiplicity and units (Mbit/s, cost per Mbit/s; weights 1 and 1e-4 unless `settings` says otherwise).
-There may be any number of tiers from 2 on; the links give their order.
+There may be any number of tiers from 2 on; the links give their order. Source `any_topology` reads links that
+form no cycle but are no chain of tiers: those over several levels pass relays.
 
 Designs, by the information of each control plane:
 
@@ -116,6 +117,7 @@ from planner_models.livevideo.problem import generators
 from planner_models.livevideo.problem.adjustments import adjust
 from planner_models.livevideo.problem.drawing import draw as draw_problem
 from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.relays import read_any_topology
 from planner_models.livevideo.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.livevideo.problem.series import read_window, read_windows
 from planner_models.livevideo.published import TARGETS
@@ -132,7 +134,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=LiveVideo.from_tables,
-        sources={"window": read_window},
+        sources={"window": read_window, "any_topology": read_any_topology},
         series={"sessions": read_windows},
         presets={
             "heavy_tail": generators.heavy_tail,

@@ -161,7 +161,10 @@ def _check_tiers(problem: VideoTables) -> Iterator[str]:
     for (tail, head), row in pairs.items():
         if tail == head:
             where = row_name(problem.links, "links", row)
-            yield f"{where}: joins two clusters of tier '{tail}', must lead to the next"
+            yield (
+                f"{where}: joins two clusters of tier '{tail}', must lead to the next; or use source "
+                "any_topology"
+            )
             return
     if cycle := find_cycle(pairs):
         yield f"{where}: the tiers form a cycle: " + " -> ".join(cycle)
@@ -186,7 +189,8 @@ def _describe_branch(problem: VideoTables, pairs: dict[Pair, int], where: str) -
             return (
                 f"{row_name(problem.links, 'links', row)}: "
                 f"leads from tier '{tail}' to '{head}', other links "
-                f"from '{tail}' to '{others[0]}': a tier must lead to one next tier only"
+                f"from '{tail}' to '{others[0]}': a tier must lead to one next tier only; or use source "
+                "any_topology"
             )
     return f"{where}: the tiers must form one chain, found " + ", ".join(f"{a}->{b}" for a, b in pairs)
 

@@ -67,13 +67,13 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     (
         "a link within a tier",
         {"links": links(("E", "F", 1.0))},
-        "links row 5: joins two clusters of tier 'edge', must lead to the next",
+        "links row 5: joins two clusters of tier 'edge', must lead to the next; or use source any_topology",
     ),
     (
         "a link that leaves out a tier",
         {"links": links(("S", "A", 1.0))},
         ("links row 1: leads from tier 'source' to 'edge', other links from 'source' to 'group': a tier must "
-        "lead to one next tier only"),
+        "lead to one next tier only; or use source any_topology"),
     ),
     (
         "negative capacity",

@@ -155,7 +155,7 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         [
             (
                 "links.csv row 2: leads from tier 'source' to 'edge', other links from 'source' to 'group': "
-                "a tier must lead to one next tier only"
+                "a tier must lead to one next tier only; or use source any_topology"
             )
         ],
     ),
