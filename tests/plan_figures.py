@@ -134,6 +134,8 @@ def circuitflows(problem: Tables, plan: Tables) -> Figures:
 
 def circuits(problem: Tables, plan: Tables) -> Figures:
     offered, unserved = problem["demands"]["bits"].sum(), plan["unserved"]["bits"].sum()
+    if "multicasts" in problem:
+        offered += problem["multicasts"]["bits"].sum()  # a row for each rack that receives them
     figures = {"unserved_bits": unserved, "served_bits": offered - unserved}
     if "window_us" in problem["switch"]:
         window_us = float(problem["switch"]["window_us"].iloc[0])

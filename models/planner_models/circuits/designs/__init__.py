@@ -146,7 +146,7 @@ DESIGNS: Final = (
     ),
     _on_multicasts(
         name="multicast",
-        title="Multicast circuits",
+        title="Multicast schedule",
         decide=multicast_circuits.schedule,
         source="greedy over days of " + ECLIPSE + " with circuits to several racks (Xia et al. 2015, Blast)",
     ),

@@ -118,8 +118,8 @@ def test_values_that_ship_are_the_means_of_the_stored_seeds(name: str) -> None:
 
 @pytest.mark.slow
 def test_a_small_figure_has_the_signs_of_the_paper() -> None:
-    """Hashing loses a third and more to splitting, on 16 hosts."""
+    """Hashing loses a quarter and more to splitting, on 16 hosts."""
     values = run_seed("figure_4", Size(k=4, seconds=0.4, seeds=1), 1)
-    assert values["traf_f4_ecmp"] > 30
+    assert values["traf_f4_ecmp"] > 25
     assert values["traf_f4_ps"] < 15
     assert np.isfinite(list(values.values())).all()
