@@ -51,6 +51,7 @@ def run_supervised(run: Callable[[], None]) -> None:
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGINT, _interrupt_once)
+        sys.unraisablehook = _report_unraisable
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         end_with_parent(parent)
         run()
@@ -62,6 +63,15 @@ def _interrupt_once(number: int, frame: FrameType | None) -> None:  # noqa: ARG0
     """Raise KeyboardInterrupt at the first Ctrl-C; the parent ends a child that does not follow."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def _report_unraisable(error: sys.UnraisableHookArgs) -> None:
+    """Report an exception that Python cannot raise, but for Ctrl-C in a callback of the compiler.
+
+    The child goes on after such a Ctrl-C, and its parent ends it.
+    """
+    if not issubclass(error.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(error)
 
 
 def _wait(child: int) -> None:

@@ -53,6 +53,23 @@ def test_a_command_that_ends_itself_does_so_in_its_own_words() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="needs sigtimedwait")
+def test_ctrl_c_in_a_callback_of_c_is_one_line() -> None:
+    """Python cannot raise there: it would print a traceback and go on."""
+    lines = [
+        "import ctypes",
+        "print('ready', flush=True)",
+        "sleep = ctypes.CFUNCTYPE(None)(lambda: time.sleep(30))",
+    ]
+    process = start("\n    ".join([*lines, "sleep()", "time.sleep(30)"]))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)  # until it is in there
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == "interrupted\n"
+    assert process.returncode == 130
+
+
+@pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="needs sigtimedwait")
 def test_a_crash_is_one_line() -> None:
     process = start("os.kill(os.getpid(), 11)")
     assert process.communicate(timeout=20)[1] == "internal error: crashed (SIGSEGV); please report it\n"
