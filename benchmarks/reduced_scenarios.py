@@ -12,6 +12,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "analytics/filters": {},
     "analytics/own_data": {},
     "analytics/residency": {},
+    "analytics/storage": {},
     "capacity/national": {},
     "capacity/own_data": {},
     "circuitflows/own_data": {},

@@ -42,11 +42,14 @@ proven_error?, filter_column?, keeps?, filter_value?)`, and optionally `passing(
 record_share, cell_share)`, `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
 `policies(query, step, level, until?)`, `backfill(query, window_s, half_life_s)`,
 `ad_hoc(query, interval, since?)`, `shares(query, uses)`, `pinned(site, query, level)`,
-`forbidden(site, query, level)`, `central(region)`, `laws(region, cube, query, to, finest)` and
-`retention(region, cube, at_most_h?, at_least_h?)`. A plan is `levels(interval, query, level, site)`,
+`forbidden(site, query, level)`, `central(region)`, `laws(region, cube, query, to, finest)`,
+`retention(region, cube, at_most_h?, at_least_h?)`,
+`stores(place, usd_per_gb_month, capacity_gb?, link_mbps?)` and
+`archives(query, keep_days, bytes_per_record, bytes_per_cell, reads_per_month, read_level, value_usd)`.
+A plan is `levels(interval, query, level, site)`,
 `answers(interval, query, level, error, value_usd)`, `prices(link, price_usd)` of the last interval,
 `backfill(interval, sent, query, level, site)`, `merged(interval, query, pop, at)` where the data of a query
-is merged, and `kept(interval, query, site, gb)` for later.
+is merged, `kept(interval, query, site, gb)` for later, and `archived(query, site, at, gb, usd_per_month)`.
 
 Where table `backfill` has a query, finer data may be sent later: an answer improves, by a value that halves
 in each half-life. Design `backfill` sends it in the capacity that new data leaves, or in competition with new
@@ -64,6 +67,11 @@ A level may have a filter: records pass whose `filter_column` is `at_least`, `at
 `not_equal` (`keeps`) to `filter_value`. Table `passing` has the shares of records and cells that pass at each
 site; source `records` computes them, and the errors of answers, from the user's records. Data of a level can
 be made into a later one whose filter lets fewer of its records pass.
+
+Data of queries in table `archives` is stored for later queries: at its site, at the point of presence or in
+the datacenter (table `stores`). Design `storage` chooses the place of each query and site at least cost of
+storing, copying, reading and discarding data, with a bound, within storage, rates of uplinks that are set
+aside, and rules of regions; `archive_formulation` is its model in Pyomo. Other designs store nothing.
 
 Source `regions` reads regions of clouds, with measured throughput and prices of traffic, as sites.
 
@@ -85,6 +93,7 @@ from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.analytics import designs, information, plan, problem
 from planner_models.analytics.designs import DESIGNS
+from planner_models.analytics.designs.archive_formulation import archive_formulation
 from planner_models.analytics.designs.formulation import formulation
 from planner_models.analytics.designs.what_if import explain
 from planner_models.analytics.plan.check import check
@@ -180,6 +189,7 @@ __all__ = [
     "SYSTEM",
     "Analytics",
     "Levels",
+    "archive_formulation",
     "check",
     "designs",
     "formulation",

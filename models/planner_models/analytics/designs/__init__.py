@@ -8,7 +8,7 @@ from typing import Final
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.analytics import information
-from planner_models.analytics.designs import backfill, optimum, priced, rules, site_values
+from planner_models.analytics.designs import archiving, backfill, optimum, priced, rules, site_values
 from planner_models.analytics.designs.formulation import open_model
 from planner_models.analytics.information import observe_bandwidth
 
@@ -93,5 +93,16 @@ DESIGNS: Final = (
         mechanism=Mechanism.TRANSPARENCY,
         messages="uplinks report bandwidth, sites report volumes; the controller sends levels",
         source=f"{PAPER}, section 3 (backfill to improve data)",
+    ),
+    Design(
+        name="storage",
+        title="Place of storage",
+        decide=archiving.store_data,
+        observe=observe_bandwidth,
+        signalling=information.count_reports,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="uplinks report bandwidth, sites report volumes; the controller sends levels and places",
+        source=f"{PAPER}, sections 1 and 5 (storage at the site, the point of presence or the datacenter)",
+        model=archiving.build_model,
     ),
 )

@@ -19,7 +19,7 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import amount, counted
 from planner.options import Options
 from planner.search.tolerances import IMPROVEMENT, ROUNDING
-from planner_models.analytics.designs import optimum, prices
+from planner_models.analytics.designs import archiving, optimum, prices
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval
 from planner_models.analytics.plan.answers import (
     Answers,
@@ -29,8 +29,10 @@ from planner_models.analytics.plan.answers import (
     find_query_loads,
     replay_queues,
 )
+from planner_models.analytics.plan.archived import read_places
 from planner_models.analytics.plan.metrics import find_timely_value, find_usd_per_gb
 from planner_models.analytics.plan.plan import Levels, read_levels
+from planner_models.analytics.problem.archives import read_archives, read_stores
 from planner_models.analytics.problem.denials import explain_denied
 from planner_models.analytics.problem.filters import find_shares, list_filters
 from planner_models.analytics.problem.problem import Analytics
@@ -95,6 +97,7 @@ def explain(
         _report_filters(problem, levels, rows),
         _report_errors(problem, levels, answers, rows),
         _report_denied(problem, metrics["denied_loss"], rows),
+        _report_archives(problem, plan, rows),
         ([], [_section_of_queries(problem, levels, answers, rows)]),
     )
     sentences = [sentence for texts, _ in reports for sentence in texts]
@@ -405,6 +408,27 @@ def tabulate_denied(problem: Analytics) -> pd.DataFrame:
         rows.append((problem.query_names[query], len(sites), float(share * times[query]), reason))
     frame = pd.DataFrame(rows, columns=["query", "sites", "lost_usd", "rule"])
     return frame.sort_values("lost_usd", ascending=False, kind="stable", ignore_index=True)
+
+
+def _report_archives(problem: Analytics, plan: Levels, rows: int) -> Report:
+    """Return sentences on the places where data is stored, and a table with the reason for each."""
+    if problem.archives is None or not len(problem.archives):
+        return [], []
+    archived = read_archives(problem)
+    kind = read_places(problem, plan, archived)
+    remaining = archiving.find_remaining(archived, read_stores(problem), kind)
+    sentences = [f"{text}." for text in archiving.say_places(archived, kind)]
+    full = archiving.find_full(problem, archived, remaining, kind)
+    if full:
+        sentences.append(f"The {full[0]} keeps most data from a cheaper place.")
+    frame = archiving.tabulate_reasons(problem, archived, remaining, kind)
+    section = Section(
+        title="Where data is stored, the largest first",
+        frame=frame.head(rows),
+        units={"gb": "GB", "usd_per_month": "USD"},
+        note="reason: against the cheapest other kind, or the value of the data",
+    )
+    return sentences, [section]
 
 
 def _section_of_queries(problem: Analytics, levels: Ints, answers: Answers, rows: int) -> Section:

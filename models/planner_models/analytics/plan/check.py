@@ -13,6 +13,7 @@ from planner.contract.plan import Violations
 from planner.contract.tolerances import differs, exceeds
 from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, find_loads, follow_sources
+from planner_models.analytics.plan.archived import check_archived
 from planner_models.analytics.plan.backfill import find_kept, find_late_loads, find_sizes, tabulate_kept
 from planner_models.analytics.plan.merging import require_merged
 from planner_models.analytics.plan.plan import Late, Levels, read_backfill, read_levels, tabulate_answers
@@ -29,6 +30,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
     storage   a site keeps more data, to send it later, than it can store beside what it must keep
     rules     a site sends a level that tables `pinned`, `forbidden` or `laws` rule out
     retention a site sends data that it must have erased before
+    stores, storage_links, storage_rules  see `check_archived`
 
     PlanRejected where it is no plan, or where answers, places of merging or data that is kept are not those
     that the levels and later data make.
@@ -72,6 +74,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
     )
     ruled_out = _list_ruled_out(problem, levels, late)
     violations += list_retained(problem, levels, late)
+    violations += check_archived(problem, plan)
     return violations + Violations.of(
         "rules",
         where=[

@@ -17,12 +17,15 @@ from planner_models.analytics.plan.answers import (
     find_proven_errors,
     replay_queues,
 )
+from planner_models.analytics.plan.archived import measure_archived
 from planner_models.analytics.plan.backfill import find_gain, find_late_loads, find_sizes
 from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels
 from planner_models.analytics.problem.filters import find_shares
 from planner_models.analytics.problem.problem import Analytics
 
 PAPER: Final = "Rabkin et al. 2013"
+STORAGE_METRICS: Final = ("storage_cost", "discarded_loss", "storage_total", "stored_gb")
+"""Metrics of data that is stored for later queries, which levels do not tell."""
 
 
 METRICS: Final = (
@@ -101,6 +104,20 @@ METRICS: Final = (
     less("backlog_gb", "GB", "bytes that wait at uplinks, most of all ends of intervals", PAPER),
     less("sent_gb", "GB", "bytes that sites send"),
     less("transfer_cost", "USD", "price of the bytes on all uplinks"),
+    less(
+        "storage_cost",
+        "USD",
+        "price of storing data for later queries, and of copying and reading it, for a month",
+        f"{PAPER}, section 1",
+    ),
+    less(
+        "discarded_loss",
+        "USD",
+        "value of data for later queries that is not stored, for a month",
+        title="loss by discarded data",
+    ),
+    less("storage_total", "USD", "price of stored data and value of discarded data, for a month"),
+    Metric(name="stored_gb", unit="GB", better="more", about="data that is stored for later queries"),
 )
 HEADLINE: Final = Headline(
     metric="value",
@@ -129,6 +146,9 @@ LIMITS: Final = {
     "storage": "sites that keep too much data",
     "rules": "levels that are ruled out",
     "retention": "data that is kept too long",
+    "stores": "places that store too much",
+    "storage_links": "uplinks with too much stored data",
+    "storage_rules": "places that rules do not allow",
 }
 
 
@@ -140,6 +160,13 @@ def measure(
     """Return a value for every metric."""
     selected = read_levels(problem, plan)
     figures = measure_levels(problem, selected)
+    costs = measure_archived(problem, plan)
+    figures |= {
+        "storage_cost": costs.usd,
+        "discarded_loss": costs.discarded_usd,
+        "storage_total": costs.usd + costs.discarded_usd,
+        "stored_gb": costs.gb,
+    }
     if len(plan.backfill):
         late = read_backfill(problem, plan)
         loads = find_late_loads(problem, late)
@@ -155,7 +182,8 @@ def measure(
 
 
 def measure_levels(problem: Analytics, levels: Ints) -> dict[str, float | None]:
-    """Return a value for every metric of chosen levels (K, S, Q)."""
+    """Return a value for every metric of chosen levels (K, S, Q); None for those of table archives."""
+    has_archives = problem.archives is not None and len(problem.archives) > 0
     answers = find_answers(problem, levels)
     loads = find_loads(problem, levels, answers)
     delays = replay_queues(problem, loads)
@@ -194,6 +222,7 @@ def measure_levels(problem: Analytics, levels: Ints) -> dict[str, float | None]:
         "backlog_gb": float(delays.backlog.max(initial=0.0)) / 1e9,
         "sent_gb": (sent - float(erased[0].sum())) / 1e9,
         "transfer_cost": float(carried @ price) / 1e9,
+        **dict.fromkeys(STORAGE_METRICS, None if has_archives else 0.0),
     }
 
 

@@ -15,6 +15,7 @@ from planner.contract.table import Table, choice, label, number
 from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, follow_sources
 from planner_models.analytics.plan.merging import PLACES, tabulate_merged
+from planner_models.analytics.problem.archives import PLACES as STORE_PLACES
 from planner_models.analytics.problem.problem import Analytics, name_rows
 from planner_models.analytics.problem.schema import MOST_INTERVALS, MOST_USD
 from planner_models.analytics.problem.tables import find_rows
@@ -98,7 +99,20 @@ KEPT: Final = Table(
     key=("interval", "query", "site"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (LEVELS, ANSWERS, PRICES, BACKFILL, MERGED, KEPT)
+ARCHIVED: Final = Table(
+    name="archived",
+    about="where data of a query and site is stored for later queries; no row: it is not stored",
+    columns={
+        "query": label("query"),
+        "site": label("site that generates the data"),
+        "at": choice("site, pop: its point of presence, or datacenter", STORE_PLACES),
+        "gb": number("data that is stored, GB", at_least=0, at_most=MOST_GB),
+        "usd_per_month": number("price of storing, copying and reading it for a month, USD", at_least=0),
+    },
+    key=("query", "site"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (LEVELS, ANSWERS, PRICES, BACKFILL, MERGED, KEPT, ARCHIVED)
 MIXED: Final = "mixed"
 
 
@@ -112,6 +126,7 @@ class Levels:
     backfill interval, sent, query, level, site: data that is sent later; empty where the design sends none
     merged   interval, query, pop, at; pop blank: all points of presence with data of the query
     kept     interval, query, site, gb: data that is kept to be sent later
+    archived query, site, at, gb, usd_per_month: data that is stored for later queries; empty where none is
     """
 
     levels: pd.DataFrame
@@ -120,10 +135,11 @@ class Levels:
     backfill: pd.DataFrame = field(default_factory=lambda: tabulate_backfill([], [], [], [], []))
     merged: pd.DataFrame = field(default_factory=lambda: _make_empty(MERGED))
     kept: pd.DataFrame = field(default_factory=lambda: _make_empty(KEPT))
+    archived: pd.DataFrame = field(default_factory=lambda: _make_empty(ARCHIVED))
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        return {
+        tables = {
             "levels": self.levels,
             "answers": self.answers,
             "prices": self.prices,
@@ -131,6 +147,7 @@ class Levels:
             "merged": self.merged,
             "kept": self.kept,
         }
+        return tables | ({"archived": self.archived} if len(self.archived) else {})
 
 
 def _make_empty(table: Table) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from planner_models.analytics.plan.answers import (
 )
 from planner_models.analytics.plan.metrics import find_timely_value
 from planner_models.analytics.plan.plan import Levels, read_levels
+from planner_models.analytics.problem.archives import PLACES as STORE_PLACES
 from planner_models.analytics.problem.generators import finest_bytes
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.regions import list_regions
@@ -51,7 +52,7 @@ def draw_demand(problem: Analytics) -> Sequence[Drawing]:
 
 
 def draw(problem: Analytics, plan: Levels) -> Sequence[Drawing]:
-    """Draw the value of answers that come in time, the load of uplinks, and the value of each query."""
+    """Draw the value of answers in time, the load of uplinks, the value of each query, and stored data."""
     levels = read_levels(problem, plan)
     answers, loads = find_answers(problem, levels), find_loads(problem, levels)
     timely = find_timely_value(problem, levels, answers, replay_queues(problem, loads))[0]
@@ -74,6 +75,21 @@ def draw(problem: Analytics, plan: Levels) -> Sequence[Drawing]:
             units={"quality": "%"},
             bars=True,
         ),
+        *_draw_archived(plan),
+    ]
+
+
+def _draw_archived(plan: Levels) -> list[Drawing]:
+    """Return the bars of stored data by query, GB, of each kind of place; none where none is stored."""
+    if not len(plan.archived):
+        return []
+    stored = plan.archived.pivot_table(
+        index="query", columns="at", values="gb", aggfunc="sum", fill_value=0.0
+    )
+    frame = stored.reindex(columns=[name for name in STORE_PLACES if name in stored]).reset_index()
+    units = dict.fromkeys(frame.columns[1:].tolist(), "GB")
+    return [
+        Curve(title="Data that is stored for later queries, by place", frame=frame, units=units, bars=True)
     ]
 
 

@@ -14,6 +14,7 @@ from planner_models.analytics.plan.backfill import tabulate_kept
 from planner_models.analytics.plan.merging import tabulate_merged
 from planner_models.analytics.plan.plan import (
     ANSWERS,
+    ARCHIVED,
     BACKFILL,
     KEPT,
     LEVELS,
@@ -48,6 +49,8 @@ def from_tables(problem: Analytics, tables: Mapping[str, pd.DataFrame]) -> Level
         plan = replace(plan, prices=prices)
     if "backfill" in tables:
         plan = replace(plan, backfill=_read(tables, BACKFILL))
+    if "archived" in tables:
+        plan = replace(plan, archived=_read(tables, ARCHIVED))
     late = read_backfill(problem, plan)
     return replace(plan, kept=_read(tables, KEPT) if "kept" in tables else tabulate_kept(problem, late))
 

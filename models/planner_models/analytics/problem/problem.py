@@ -15,7 +15,7 @@ from planner.contract.notes import add_note
 from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
-from planner_models.analytics.problem import filters, reuse, validation
+from planner_models.analytics.problem import reuse, validation
 from planner_models.analytics.problem.regions import RegionTables
 from planner_models.analytics.problem.reuse import find_refinements
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES, WORST
@@ -146,16 +146,6 @@ class Analytics(RegionTables):
         return QueryVolume(*map(read_only, arrays))
 
     # --- levels ---------------------------------------------------------------------------
-
-    @cached_property
-    def sent_per_record(self) -> Floats:
-        """(S, Q, L) bytes that a site sends for each record that it has; filters drop some of these."""
-        return filters.find_sent_bytes(self, "bytes_per_record", "record_share")
-
-    @cached_property
-    def sent_per_cell(self) -> Floats:
-        """(S, Q, L) bytes that a site sends for each cell that it has; filters drop some of these."""
-        return filters.find_sent_bytes(self, "bytes_per_cell", "cell_share")
 
     @cached_property
     def refines(self) -> Bools:

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
+from planner_models.analytics.problem.filters import find_sent_bytes
 from planner_models.analytics.problem.reuse import find_sources, find_stored_intervals
 from planner_models.analytics.problem.tables import QueryTables
 
@@ -54,10 +55,12 @@ def list_regions(frame: pd.DataFrame) -> list[str]:
     return frame["region"].astype(str).tolist() if "region" in frame else [""] * len(frame)
 
 
-def list_scopes(problem: QueryTables) -> Iterator[Scope]:
+def list_scopes(problem: QueryTables, *, to_pop: bool = False) -> Iterator[Scope]:
     """Yield the rules on levels that may leave a region, with the sites and queries of each rule.
 
     Queries that use the data of another one are about no data of their own.
+
+    to_pop  whether data only goes as far as the point of presence, not to the datacenter
     """
     rules = problem.laws
     if rules is None or not len(rules):
@@ -69,7 +72,7 @@ def list_scopes(problem: QueryTables) -> Iterator[Scope]:
     for row, rule in enumerate(rules.itertuples()):
         sites = np.zeros(len(of_sites), dtype=bool)
         for site, (region, pop) in enumerate(zip(of_sites, problem.pop_of.tolist(), strict=True)):
-            passed = {pops[pop] or region, center} - {region}
+            passed = {pops[pop] or region, region if to_pop else center} - {region}
             sites[site] = region == rule.region and (rule.to in passed if rule.to else bool(passed))
         queries = [
             name not in derived and rule.cube in ("", cube) and rule.query in ("", name)
@@ -78,10 +81,13 @@ def list_scopes(problem: QueryTables) -> Iterator[Scope]:
         yield Scope(row, sites, np.array(queries, dtype=bool), str(rule.finest))
 
 
-def find_leaving(problem: QueryTables) -> Bools:
-    """Return whether rules let each level of a query leave a site, (S, Q, L); no data always may."""
+def find_leaving(problem: QueryTables, *, to_pop: bool = False) -> Bools:
+    """Return whether rules let each level of a query leave a site, (S, Q, L); no data always may.
+
+    to_pop  whether it only goes as far as the point of presence
+    """
     may = np.ones((len(problem.sites), *problem.level_rows.shape), dtype=bool)
-    for scope in list_scopes(problem):
+    for scope in list_scopes(problem, to_pop=to_pop):
         for query in np.flatnonzero(scope.queries).tolist():
             names = problem.level_names[query]
             first = names.index(scope.finest) if scope.finest in names else len(names)
@@ -141,6 +147,16 @@ def find_required_bytes(problem: QueryTables) -> Floats:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegionTables(QueryTables):
     """Tables of a problem of `analytics`, with the levels and data that the rules of its regions allow."""
+
+    @cached_property
+    def sent_per_record(self) -> Floats:
+        """(S, Q, L) bytes that a site sends for each record that it has; filters drop some of these."""
+        return find_sent_bytes(self, "bytes_per_record", "record_share")
+
+    @cached_property
+    def sent_per_cell(self) -> Floats:
+        """(S, Q, L) bytes that a site sends for each cell that it has; filters drop some of these."""
+        return find_sent_bytes(self, "bytes_per_cell", "cell_share")
 
     @cached_property
     def may_leave(self) -> Bools:

@@ -392,6 +392,64 @@ RETENTION: Final = Table(
     key=("region", "cube"),
     may_be_empty=True,
 )
+STORES: Final = Table(
+    name="stores",
+    about="storage of data for later queries at a site, a point of presence or the datacenter; no row: it "
+    "stores none, and its uplink carries none of it",
+    columns={
+        "place": label("site or point of presence; blank: the datacenter", may_be_blank=True),
+        "usd_per_gb_month": number(
+            "price of storing a gigabyte for a month of 30 days, USD",
+            at_least=0,
+            at_most=MOST_USD,
+            least=LEAST_USD,
+        ),
+        "capacity_gb": number(
+            "data that it can store, GB; blank: any",
+            at_least=0,
+            at_most=1e12,
+            least=1e-9,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "link_mbps": number(
+            "rate of its uplink that is set aside for storing and reading, Mbit/s; blank: any",
+            at_least=0,
+            at_most=MOST_MBPS,
+            least=1e-9,
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    key=("place",),
+    may_be_empty=True,
+)
+ARCHIVES: Final = Table(
+    name="archives",
+    about="a query whose data of each site is stored for later queries, at one place of table stores",
+    columns={
+        "query": label("query"),
+        "keep_days": number("days for which data is stored", more_than=0, at_most=1e5, least=1e-6),
+        "bytes_per_record": number(
+            "bytes stored for each record", at_least=0, at_most=MOST_BYTES, least=LEAST_BYTES
+        ),
+        "bytes_per_cell": number(
+            "bytes stored for each cell", at_least=0, at_most=MOST_BYTES, least=LEAST_BYTES
+        ),
+        "reads_per_month": number(
+            "times a month that later queries read all that is stored", at_least=0, at_most=1e6, least=1e-9
+        ),
+        "read_level": label("level of the query at which stored data is read"),
+        "value_usd": number(
+            "value of a month of stored data of all sites, USD; a site has its share of the records",
+            at_least=0,
+            at_most=MOST_USD,
+            least=LEAST_USD,
+        ),
+    },
+    key=("query",),
+    may_be_empty=True,
+)
 TABLES: Final = (
     SITES,
     POPS,
@@ -412,6 +470,8 @@ TABLES: Final = (
     CENTRAL,
     LAWS,
     RETENTION,
+    STORES,
+    ARCHIVES,
 )
 OPTIONAL_TABLES: Final = (
     "passing",
@@ -426,4 +486,6 @@ OPTIONAL_TABLES: Final = (
     "central",
     "laws",
     "retention",
+    "stores",
+    "archives",
 )

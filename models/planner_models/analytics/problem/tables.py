@@ -54,6 +54,8 @@ class QueryTables:
     laws: pd.DataFrame | None = None
     retention: pd.DataFrame | None = None
     passing: pd.DataFrame | None = None
+    stores: pd.DataFrame | None = None
+    archives: pd.DataFrame | None = None
 
     @cached_property
     def site_names(self) -> list[str]:

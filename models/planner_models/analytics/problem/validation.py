@@ -13,6 +13,7 @@ from planner.contract.columns import list_some
 from planner.contract.notes import add_note
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
+from planner_models.analytics.problem.archive_faults import find_archive_faults
 from planner_models.analytics.problem.denials import find_region_faults
 from planner_models.analytics.problem.filter_faults import find_filter_faults
 from planner_models.analytics.problem.filters import list_filters
@@ -55,7 +56,10 @@ def find_faults(problem: RegionTables) -> Iterator[str]:
         find_filter_faults(problem, is_ordered=not of_levels)
     )
     faults = faults or list(find_reuse_faults(problem))
-    yield from faults or find_region_faults(problem)
+    faults = faults or list(find_region_faults(problem))
+    yield from faults
+    if not faults and not of_levels:
+        yield from find_archive_faults(problem)
 
 
 def _find_unknown_names(problem: RegionTables) -> Iterator[str]:
