@@ -115,8 +115,8 @@ def read_capture(path: Path, *, idle_s: float = 30.0) -> Iterator[FlowRecords]:
                 f"warning: {path.name}: {without_ports:,} packets are cut before their ports, so that flows "
                 "between two hosts are joined; capture with a larger snap length"
             )
-        for part in stored.parts():
-            flows = join_flows(part, idle_s)
+        for stored_flows in stored.parts():
+            flows = join_flows(stored_flows, idle_s)
             keys = (getattr(flows, name) for name in FLOW_KEY)
             yield flows.select(np.lexsort((flows.start_s, *keys)))
 

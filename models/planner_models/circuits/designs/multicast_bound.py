@@ -65,19 +65,19 @@ def build_model(problem: Circuits, *, days: int | None = None) -> LinearProgram:
     racks = sp.eye_array(n)
     program.add("sends wholes", upper=0.0, alone=sends @ by_whole, days=-every, shared=racks)
     program.add("shares", upper=0.0, copy=copy_sends @ copy_whole, shared=-problem.circuit_targets * racks)
-    one = np.ones((1, 1))
-    program.add("least", upper=0.0, days=task.shortest * one, time=-one)
+    single = np.ones((1, 1))
+    program.add("least", upper=0.0, days=task.shortest * single, time=-single)
     program.add(
         "week",
         upper=task.week * problem.switches,
-        days=task.night * one,
-        time=one,
-        end=-problem.switches * one,
+        days=task.night * single,
+        time=single,
+        end=-problem.switches * single,
     )
     task.add_packet(program)
     task.add_demand(program, alone=sp.eye_array(pairs), copy=_select(pair, pairs))
     if days is not None:
-        program.add("days", lower=float(days), upper=float(days), days=one)
+        program.add("days", lower=float(days), upper=float(days), days=single)
     served = {} if task.timeless else {"alone": 1.0, "copy": 1.0, "packet": 1.0}
     return task.build(
         program,

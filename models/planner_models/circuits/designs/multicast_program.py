@@ -348,9 +348,11 @@ class ConfigurationProgram:
         factors = np.full(problem.switches, 1 + SOLVER)
         if problem.window_us is not None:
             for switch in range(problem.switches):
-                own = [length for (s, _, _), length in zip(selected, lengths, strict=True) if s == switch]
-                time_us = problem.window_us - len(own) * problem.night_us
-                factors[switch] = min(1.0, time_us / max(sum(own), SMALLEST_DAY))
+                of_switch = [
+                    length for (s, _, _), length in zip(selected, lengths, strict=True) if s == switch
+                ]
+                time_us = problem.window_us - len(of_switch) * problem.night_us
+                factors[switch] = min(1.0, time_us / max(sum(of_switch), SMALLEST_DAY))
         return [
             (switch, configuration, length * float(factors[switch]))
             for (switch, configuration, _), length in zip(selected, lengths, strict=True)

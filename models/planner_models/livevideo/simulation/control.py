@@ -80,8 +80,10 @@ def _list_changes(
     times = [(fail_s, share, 0.0)]
     if recover_s is not None:
         times.append((recover_s, 1.0, 1.0))
-    changes = [Change(time_s=time, link=link, share=part) for time, part, _ in times for link in links]
-    return changes + [Change(time_s=time, cluster=c, share=part) for time, _, part in times for c in clusters]
+    changes = [Change(time_s=time, link=link, share=scale) for time, scale, _ in times for link in links]
+    return changes + [
+        Change(time_s=time, cluster=c, share=scale) for time, _, scale in times for c in clusters
+    ]
 
 
 def simulate_designs(
