@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from planner.scenarios import catalogue
+from planner.scenarios import catalogue, user_designs
 from planner.scenarios.catalogue import find_system
 from planner_dashboard.named_designs import VARIABLE, add_named_designs
 from planner_dashboard.question import Question, form_fields
@@ -38,6 +38,7 @@ def file(tmp_path: Path) -> Iterator[Path]:
     path.write_text(DIRECT)
     yield path
     catalogue._added.clear()
+    user_designs._references.clear()
     find_system.cache_clear()
     add_named_designs.cache_clear()
 
